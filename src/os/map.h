@@ -1,0 +1,27 @@
+/* Read-only file mappings. A mapped file that another process cuts short raises SIGBUS on access;
+ * gn_os_guard_maps() lets a program turn that into one line and an exit instead of a crash. */
+#ifndef GN_OS_MAP_H
+#define GN_OS_MAP_H
+
+#include "base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct gn_os_map {
+    const unsigned char *data; /* NULL for an empty file */
+    size_t size;               /* bytes */
+} gn_os_map;
+
+/* Map the whole regular file at `path` read-only and shared. GN_E_NOT_FOUND where there is none,
+ * GN_E_IO otherwise (a directory, no permission …); the message names the path. */
+GN_MUST_USE gn_status gn_os_map_file(const char *path, gn_os_map *out);
+
+/* NULL and zeroed are fine. */
+void gn_os_unmap(gn_os_map *map);
+
+/* Programs only, once, before threads: on SIGBUS print "MESSAGE\n" to standard error and _exit with
+ * `exit_code`. `message` must stay valid. */
+void gn_os_guard_maps(const char *message, int exit_code);
+
+#endif
