@@ -1,14 +1,18 @@
 /* From logits to a token: penalties, filters and the choice, in one fixed order. A sampler keeps the recent
  * tokens that its penalties look at and its random state; the same seed and the same logits give the same
  * tokens on every machine. One thread at a time. Sources are named at each member. */
-#ifndef GN_SAMPLE_SAMPLER_H
-#define GN_SAMPLE_SAMPLER_H
+#ifndef GANGLION_SAMPLE_H
+#define GANGLION_SAMPLE_H
 
-#include "base/status.h"
+#include "ganglion/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 typedef struct gn_logit_bias {
     int32_t id;
@@ -50,25 +54,25 @@ typedef struct gn_sample_params {
 } gn_sample_params;
 
 /* The neutral set: temperature 1, everything else off, seed 0. */
-gn_sample_params gn_sample_defaults(void);
+GN_API gn_sample_params gn_sample_defaults(void);
 
 typedef struct gn_sampler gn_sampler;
 
 /* GN_E_ARG names the parameter, the value found and the range expected (NaN and infinity are refused). */
-GN_MUST_USE gn_status gn_sampler_create(const gn_sample_params *params, int32_t n_vocab,
-                                        gn_sampler **out);
-void gn_sampler_destroy(gn_sampler *sampler);
+GN_MUST_USE GN_API gn_status gn_sampler_create(const gn_sample_params *params, int32_t n_vocab,
+                                               gn_sampler **out);
+GN_API void gn_sampler_destroy(gn_sampler *sampler);
 /* Back to the state after creation, history and random state included. */
-void gn_sampler_reset(gn_sampler *sampler);
+GN_API void gn_sampler_reset(gn_sampler *sampler);
 
 /* Tell the sampler a token that is in the context (prompt or output); `generated` counts towards
  * min_tokens. */
-GN_MUST_USE gn_status gn_sampler_accept(gn_sampler *sampler, int32_t id, bool generated);
+GN_MUST_USE GN_API gn_status gn_sampler_accept(gn_sampler *sampler, int32_t id, bool generated);
 
 /* Choose from logits [n_vocab], which is not changed. mask (may be NULL): bit id of mask[id / 32] set means
  * allowed. Does not call accept. GN_E_FORMAT: a logit is NaN or +infinity; GN_E_REFUSED: nothing is allowed. */
-GN_MUST_USE gn_status gn_sampler_pick(gn_sampler *sampler, const float *logits,
-                                      const uint32_t *mask, int32_t *out);
+GN_MUST_USE GN_API gn_status gn_sampler_pick(gn_sampler *sampler, const float *logits,
+                                             const uint32_t *mask, int32_t *out);
 
 typedef struct gn_logprob {
     int32_t id;
@@ -76,23 +80,26 @@ typedef struct gn_logprob {
 } gn_logprob;
 
 /* The k best of logits [n], best first, the lower id first among equals; k ≤ n. */
-GN_MUST_USE gn_status gn_sample_top_logprobs(const float *logits, int32_t n, int32_t k,
-                                             gn_logprob *out);
+GN_MUST_USE GN_API gn_status gn_sample_top_logprobs(const float *logits, int32_t n, int32_t k,
+                                                    gn_logprob *out);
 /* log Σ exp(logits) in double, from the largest logit; exact to float precision. */
-double gn_sample_logsumexp(const float *logits, int32_t n);
+GN_API double gn_sample_logsumexp(const float *logits, int32_t n);
 
 /* Stop strings: feed text as it comes; a stop string, or the start of one, is held back and never shown.
  * strings are copied. */
 typedef struct gn_stop gn_stop;
-GN_MUST_USE gn_status gn_stop_create(const char *const *strings, const size_t *lens, size_t n,
-                                     gn_stop **out);
-void gn_stop_destroy(gn_stop *stop);
+GN_MUST_USE GN_API gn_status gn_stop_create(const char *const *strings, const size_t *lens,
+                                            size_t n, gn_stop **out);
+GN_API void gn_stop_destroy(gn_stop *stop);
 /* Feed `text`; *emit bytes of the internal pending text may be shown now: they are at gn_stop_text() until
- * the next call. *hit says a stop string was reached (nothing after it is ever shown). */
-GN_MUST_USE gn_status gn_stop_push(gn_stop *stop, const char *text, size_t len, size_t *emit,
-                                   bool *hit);
-const char *gn_stop_text(const gn_stop *stop);
+ * the next call. *hit is the index of the stop string reached (nothing after it is ever shown), or -1. */
+GN_MUST_USE GN_API gn_status gn_stop_push(gn_stop *stop, const char *text, size_t len, size_t *emit,
+                                          bool *hit);
+GN_API const char *gn_stop_text(const gn_stop *stop);
 /* The end came without a stop string: what was held may be shown now. */
-size_t gn_stop_flush(gn_stop *stop);
+GN_API size_t gn_stop_flush(gn_stop *stop);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

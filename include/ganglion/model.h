@@ -1,0 +1,99 @@
+/* A model: weights mapped in place, its tokenizer, its chat template.
+ *
+ * A gn_model is immutable after gn_model_open(); any thread may call the functions below on it, and calls
+ * that compute (gn_model_embed() and those of session.h) wait for each other, since they share one pool of
+ * worker threads. Memory that a function hands out is given back with gn_release(). */
+#ifndef GANGLION_MODEL_H
+#define GANGLION_MODEL_H
+
+#include "ganglion/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gn_model gn_model;
+
+typedef enum gn_activations {
+    GN_ACTIVATIONS_INT8 = 0, /* 8 bits a value with a scale per 32 where weights are quantized */
+    GN_ACTIVATIONS_F32 = 1   /* exact and slow: weights are de-quantized, the KV cache is f32 */
+} gn_activations;
+
+typedef struct gn_model_options {
+    int32_t threads; /* 0: as many as this process may use processors */
+    gn_activations activations;
+    uint64_t
+        kv_bytes; /* upper limit of the KV pool shared by all sessions; 0: 1/2 of free memory */
+} gn_model_options;
+
+/* `path`: a .gguf file (the first of a split set), a Hugging Face folder, or a .safetensors file in one.
+ * options may be NULL. Codes: GN_E_NOT_FOUND, GN_E_IO, GN_E_FORMAT (malformed: file, place, found,
+ * expected), GN_E_UNSUPPORTED (architecture, tensor type or tokenizer: named, with those that are),
+ * GN_E_NOMEM, GN_E_ARG. Blocks for the time it takes to read the file's header. */
+GN_MUST_USE GN_API gn_status gn_model_open(const char *path, const gn_model_options *options,
+                                           gn_model **out);
+/* NULL is fine. All sessions of the model must be gone. */
+GN_API void gn_model_close(gn_model *model);
+
+typedef struct gn_model_info {
+    const char *architecture; /* "llama" … ; borrowed from the model, as all strings here */
+    const char *name;         /* general.name, or "" */
+    const char *cpu_level;    /* level of the kernels in use: "ref", "avx2", "vnni", "neon" … */
+    int32_t threads;
+    int32_t n_vocab; /* rows of the logits */
+    int32_t n_embd;
+    int32_t n_layer;
+    int32_t n_ctx_train;       /* longest context the model was made for, in tokens */
+    uint64_t n_params;         /* elements of all weights */
+    uint64_t weight_bytes;     /* mapped bytes of all weights */
+    uint64_t kv_bytes_per_tok; /* KV cache for one token of one sequence */
+    bool is_encoder;           /* makes embeddings, can't generate */
+    bool has_chat_template;
+    int32_t bos; /* -1: none */
+    int32_t eos; /* -1: none */
+} gn_model_info;
+
+GN_API gn_model_info gn_model_get_info(const gn_model *model);
+
+#define GN_TOKENIZE_SPECIAL 1u /* parse special tokens in the text */
+#define GN_TOKENIZE_BOS     2u /* add what the model adds around a text (BOS; [CLS] and [SEP]) */
+
+/* Ids of text[0 .. len); *ids (gn_release) has *n of them and is never NULL on GN_OK. */
+GN_MUST_USE GN_API gn_status gn_model_tokenize(const gn_model *model, const char *text, size_t len,
+                                               unsigned flags, int32_t **ids, size_t *n);
+/* Text of ids[0 .. n), NUL-terminated (gn_release); may hold bytes that are no UTF-8 where the ids do. */
+GN_MUST_USE GN_API gn_status gn_model_detokenize(const gn_model *model, const int32_t *ids,
+                                                 size_t n, bool special, char **text, size_t *len);
+/* Bytes of one token as it stands in the middle of a text. */
+GN_MUST_USE GN_API gn_status gn_model_piece(const gn_model *model, int32_t id, bool special,
+                                            char **text, size_t *len);
+/* Does this id end a generation? */
+GN_API bool gn_model_is_end(const gn_model *model, int32_t id);
+
+/* Render the model's chat template. `context_json` is a JSON object (not NUL-terminated): "messages",
+ * and where wanted "tools", "add_generation_prompt", "enable_thinking" …; bos_token and eos_token are
+ * added from the model where absent. GN_E_NOT_FOUND: the model has no template. GN_E_REFUSED: the template
+ * refused the conversation (message: its words). */
+GN_MUST_USE GN_API gn_status gn_model_render_chat(const gn_model *model, const char *context_json,
+                                                  size_t len, char **text, size_t *text_len);
+
+/* Embedding of a text, pooled and normalised as the model says (BERT: mean of the last hidden states,
+ * length 1): out [n_embd]. A text longer than the context is GN_E_LIMIT. Decoders: the mean too. */
+GN_MUST_USE GN_API gn_status gn_model_embed(gn_model *model, const char *text, size_t len,
+                                            float *out);
+
+/* Give back memory that the library handed out. NULL is fine. */
+GN_API void gn_release(void *memory);
+
+/* "0.1.0", and the commit the library was built from ("unknown" outside a checkout). */
+GN_API const char *gn_version(void);
+GN_API const char *gn_version_commit(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
