@@ -94,7 +94,7 @@ GN_API void gn_stop_destroy(gn_stop *stop);
 /* Feed `text`; *emit bytes of the internal pending text may be shown now: they are at gn_stop_text() until
  * the next call. *hit is the index of the stop string reached (nothing after it is ever shown), or -1. */
 GN_MUST_USE GN_API gn_status gn_stop_push(gn_stop *stop, const char *text, size_t len, size_t *emit,
-                                          bool *hit);
+                                          int32_t *hit);
 GN_API const char *gn_stop_text(const gn_stop *stop);
 /* The end came without a stop string: what was held may be shown now. */
 GN_API size_t gn_stop_flush(gn_stop *stop);
