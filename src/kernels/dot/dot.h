@@ -1,0 +1,40 @@
+/* Products of a panel of 16 quantized weight rows with 8-bit activation rows.
+ *
+ * Panels come from kernels/quant (panel_<type>), activations from quantize_q8 (-127 .. 127).
+ *
+ * For each activation row i < m and each weight row r < 16, over the groups b = 0 .. k/group-1:
+ *
+ *   isum = sum over the group of (q[k][r] - zero) * a[i][k]                       exact, 32 bits
+ *   acc  = fmaf((float)isum, scale[b][r] * a_scale[i][b'], acc)                   acc starts at 0
+ *   acc  = fmaf((float)asum, min[b][r] * a_scale[i][b'], acc)                     only if min != NULL
+ *   y[i * ldy + r] = acc
+ *
+ * b' is the block of 32 that holds the group, asum the sum of the group's a. The order is fixed, so
+ * every version gives the same bits, and a row's result does not depend on m. */
+#ifndef GN_KERNELS_DOT_DOT_H
+#define GN_KERNELS_DOT_DOT_H
+
+#include "base/attr.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* dot_panel_g32, dot_panel_g16: groups of 32 and 16.
+ * k        a multiple of 32
+ * q        [k/4][16][4]; q < 2 * zero, and q < 32 where zero is 0
+ * scale    [k/group][16];  min: the same shape, or NULL
+ * a        [m][k];  a_scale: [m][k/32];  a_sum: [m][k/16], the sums of a per 16
+ * y        16 floats at y + i * ldy for each i < m; ldy >= 16 */
+typedef void gn_k_dot_panel_fn(size_t k, const uint8_t *q, const float *scale, const float *min,
+                               int zero, size_t m, const int8_t *a, const float *a_scale,
+                               const int32_t *a_sum, float *y, size_t ldy);
+typedef gn_k_dot_panel_fn gn_k_dot_panel_g32_fn;
+typedef gn_k_dot_panel_fn gn_k_dot_panel_g16_fn;
+
+#define GN_KERNEL_OP(op, CLASS)       gn_k_##op##_fn gn_k_##op##_ref;
+#define GN_KERNEL(op, variant, level) gn_k_##op##_fn gn_k_##op##_##variant;
+#include "kernels/dot/kernels.inc"
+#undef GN_KERNEL_OP
+#undef GN_KERNEL
+
+#endif
