@@ -7,8 +7,13 @@
 #define GN_KERNELS_KERNELS_H
 
 #include "cpu/features.h"
+#include "kernels/act/act.h"
+#include "kernels/attention/attention.h"
 #include "kernels/dot/dot.h"
+#include "kernels/norm/norm.h"
 #include "kernels/quant/quant.h"
+#include "kernels/rope/rope.h"
+#include "kernels/vec/vec.h"
 
 typedef struct gn_kernels {
     gn_cpu_level level;
