@@ -1,0 +1,100 @@
+/* Names of models → paths. A name is looked up in the models folder only where it is a plain file name,
+ * so that nothing outside the folder can be reached by it. */
+#include "cli/model_path.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MAX_NAME 200
+
+bool gn_cli_model_name_ok(const char *name)
+{
+    static const char extra[] = "._-+@";
+    size_t len = strlen(name);
+    if (len == 0 || len > MAX_NAME || name[0] == '.' || name[0] == '-') {
+        return false;
+    }
+    for (const char *s = name; *s != '\0'; s++) {
+        bool plain =
+            (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9');
+        if (!plain && strchr(extra, *s) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static const char *env(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+gn_status gn_cli_models_folder(gn_buf *out)
+{
+    if (env("GANGLION_MODELS") != NULL) {
+        GN_TRY(gn_buf_puts(out, env("GANGLION_MODELS")));
+    } else if (env("XDG_CACHE_HOME") != NULL) {
+        GN_TRY(gn_buf_printf(out, "%s/ganglion/models", env("XDG_CACHE_HOME")));
+    } else {
+        GN_REQUIRE(env("HOME") != NULL, GN_E_NOT_FOUND,
+                   "models folder: found neither GANGLION_MODELS nor HOME in the environment");
+        GN_TRY(gn_buf_printf(out, "%s/.cache/ganglion/models", env("HOME")));
+    }
+    while (out->len > 1 && out->data[out->len - 1] == '/') {
+        out->data[--out->len] = '\0';
+    }
+    return GN_OK;
+}
+
+static bool exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+gn_status gn_cli_model_resolve(const char *name, gn_buf *out)
+{
+    static const char *const suffixes[] = {"", ".gguf"};
+    if (!exists(name) && gn_cli_model_name_ok(name)) {
+        gn_buf path = {0};
+        gn_status status = GN_OK;
+        bool found = false;
+        for (size_t i = 0; status == GN_OK && !found && i < GN_COUNTOF(suffixes); i++) {
+            gn_buf_clear(&path);
+            status = gn_cli_models_folder(&path);
+            if (status == GN_E_NOT_FOUND) {
+                status = GN_OK;
+                break;
+            }
+            if (status == GN_OK) {
+                status = gn_buf_printf(&path, "/%s%s", name, suffixes[i]);
+            }
+            found = status == GN_OK && exists(path.data);
+        }
+        if (status == GN_OK && found) {
+            status = gn_buf_append(out, path.data, path.len);
+        }
+        gn_buf_fini(&path);
+        if (status != GN_OK || found) {
+            return status;
+        }
+    }
+    return gn_buf_puts(out, name);
+}
+
+gn_status gn_cli_model_open(const gn_cli_model_args *args, gn_model **out)
+{
+    GN_REQUIRE(args->path != NULL, GN_E_ARG, "-m: found no model, expected -m MODEL");
+    gn_buf path = {0};
+    gn_status status = gn_cli_model_resolve(args->path, &path);
+    if (status == GN_OK) {
+        gn_model_options options = {.threads = (int32_t)args->threads,
+                                    .activations = (gn_activations)args->activations,
+                                    .kv_bytes = args->kv_bytes};
+        status = gn_model_open(path.data != NULL ? path.data : "", &options, out);
+    }
+    gn_buf_fini(&path);
+    return status;
+}

@@ -1,0 +1,60 @@
+/* Which file `-m` means, the folder of pulled models, and the options that every command with a model
+ * has. One thread. */
+#ifndef GN_CLI_MODEL_PATH_H
+#define GN_CLI_MODEL_PATH_H
+
+#include "cli/args.h"
+
+#include "ganglion/model.h"
+
+/* Rows of every command that opens a model; `T` is its options struct, which has a gn_cli_model_args
+ * named `model`. */
+typedef struct gn_cli_model_args {
+    const char *path; /* as given to -m */
+    int64_t threads;
+    int activations; /* gn_activations */
+    uint64_t kv_bytes;
+} gn_cli_model_args;
+
+#define GN_CLI_MODEL_OPTION(T)                                                                     \
+    {                                                                                              \
+        .letter = 'm', .name = "model", .kind = GN_CLI_TEXT, .offset = offsetof(T, model.path),    \
+        .value = "MODEL",                                                                          \
+        .help = "A .gguf file, a Hugging Face folder, or the name of a pulled model."              \
+    }
+#define GN_CLI_COMPUTE_OPTIONS(T)                                                                  \
+    {.letter = 't',                                                                                \
+     .name = "threads",                                                                            \
+     .kind = GN_CLI_INT,                                                                           \
+     .offset = offsetof(T, model.threads),                                                         \
+     .value = "T",                                                                                 \
+     .help = "Threads that compute; default: the processors this process may use.",                \
+     .min = 1,                                                                                     \
+     .max = 1024},                                                                                 \
+        {.name = "activations",                                                                    \
+         .kind = GN_CLI_CHOICE,                                                                    \
+         .offset = offsetof(T, model.activations),                                                 \
+         .choices = "int8|f32",                                                                    \
+         .help = "int8: activations of quantized layers in 8 bits (default); f32: exact, slow."},  \
+    {                                                                                              \
+        .name = "kv-memory", .kind = GN_CLI_SIZE, .offset = offsetof(T, model.kv_bytes),           \
+        .value = "BYTES",                                                                          \
+        .help = "Most memory for the KV cache, such as 2G; default: half of what is free."         \
+    }
+
+/* Open the model that `-m` names. GN_E_ARG without -m; else the codes of gn_model_open(). */
+GN_MUST_USE gn_status gn_cli_model_open(const gn_cli_model_args *args, gn_model **out);
+
+/* The path of the model called `name`: `name` itself where such a file or folder exists, else NAME or
+ * NAME.gguf in the models folder where that exists, else `name` itself. Appends to `out`. */
+GN_MUST_USE gn_status gn_cli_model_resolve(const char *name, gn_buf *out);
+
+/* Append the models folder: $GANGLION_MODELS, else $XDG_CACHE_HOME/ganglion/models, else
+ * ~/.cache/ganglion/models. No slash at the end. GN_E_NOT_FOUND without a home folder. */
+GN_MUST_USE gn_status gn_cli_models_folder(gn_buf *out);
+
+/* Can `name` be a file name in the models folder? Letters, digits and . _ - + @, not starting with a dot
+ * or dash, 1 to 200 bytes: no path separator, nothing a shell or terminal could trip over. */
+bool gn_cli_model_name_ok(const char *name);
+
+#endif
