@@ -28,6 +28,9 @@ typedef enum gn_gguf_type {
     GN_GGUF_F64
 } gn_gguf_type;
 
+/* "u8" … "f64"; "?" for a number that is no type. Static storage. */
+const char *gn_gguf_type_name(gn_gguf_type type);
+
 typedef struct gn_gguf_str {
     const char *s; /* not NUL-terminated; borrowed from the mapping */
     size_t len;
@@ -55,6 +58,8 @@ GN_MUST_USE gn_status gn_gguf_open_memory(const void *data, size_t size, gn_gguf
 void gn_gguf_close(gn_gguf *gguf);
 
 uint32_t gn_gguf_version(const gn_gguf *gguf);
+uint32_t gn_gguf_alignment(const gn_gguf *gguf); /* of the (first) file's data section, in bytes */
+size_t gn_gguf_bytes(const gn_gguf *gguf);       /* of all mapped files; 0 for bytes in memory */
 size_t gn_gguf_n_values(const gn_gguf *gguf);
 const gn_gguf_value *gn_gguf_value_at(const gn_gguf *gguf, size_t i);
 size_t gn_gguf_n_tensors(const gn_gguf *gguf);
@@ -64,9 +69,9 @@ const gn_gguf_tensor *gn_gguf_tensor_at(const gn_gguf *gguf, size_t i);
 const gn_gguf_value *gn_gguf_find(const gn_gguf *gguf, const char *key);
 const gn_view *gn_gguf_find_tensor(const gn_gguf *gguf, const char *name);
 
-/* Typed getters. GN_E_NOT_FOUND where the key is absent, GN_E_FORMAT where it is of another kind or out
+/* Typed getters; messages name file and key. GN_E_NOT_FOUND where the key is absent, GN_E_FORMAT where it is of another kind or out
  * of range; *out is written only on GN_OK. Integers of any width convert where the value fits; floats
- * take f32 and f64 (and integers). */
+ * take f32 and f64 (and integers) and are finite. */
 GN_MUST_USE gn_status gn_gguf_get_u64(const gn_gguf *gguf, const char *key, uint64_t *out);
 GN_MUST_USE gn_status gn_gguf_get_i64(const gn_gguf *gguf, const char *key, int64_t *out);
 GN_MUST_USE gn_status gn_gguf_get_f64(const gn_gguf *gguf, const char *key, double *out);
@@ -75,7 +80,8 @@ GN_MUST_USE gn_status gn_gguf_get_str(const gn_gguf *gguf, const char *key, gn_g
 
 /* Elements of an array value: i < value->n, element type as named. Strings are walked from the start by
  * gn_gguf_str_next(): pass *cursor = NULL first. */
-uint64_t gn_gguf_elem_u64(const gn_gguf_value *value, uint64_t i); /* any integer or bool element */
+uint64_t gn_gguf_elem_u64(const gn_gguf_value *value, uint64_t i); /* any integer or bool element;
+                                                                     negative: two's complement */
 int64_t gn_gguf_elem_i64(const gn_gguf_value *value, uint64_t i);
 double gn_gguf_elem_f64(const gn_gguf_value *value, uint64_t i); /* any number element */
 gn_gguf_str gn_gguf_str_next(const gn_gguf_value *value, const void **cursor);
