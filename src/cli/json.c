@@ -147,3 +147,23 @@ void gn_cli_json_real(gn_cli_json *json, const char *key, double v, int decimals
         (void)fprintf(json->file, "%.17g", v);
     }
 }
+
+void gn_cli_json_raw(gn_cli_json *json, const char *key, const char *text)
+{
+    put_key(json, key);
+    (void)fputs(text, json->file);
+}
+
+void gn_cli_json_floats(gn_cli_json *json, const char *key, const float *v, size_t n)
+{
+    gn_cli_json_array(json, key);
+    for (size_t i = 0; i < n; i++) {
+        if (isfinite(v[i])) {
+            put_key(json, NULL);
+            (void)fprintf(json->file, "%.9g", (double)v[i]);
+        } else {
+            gn_cli_json_null(json, NULL);
+        }
+    }
+    gn_cli_json_end(json);
+}

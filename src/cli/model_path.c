@@ -84,17 +84,45 @@ gn_status gn_cli_model_resolve(const char *name, gn_buf *out)
     return gn_buf_puts(out, name);
 }
 
+/* The resolved path of what was given to -m. */
+static gn_status required_path(const char *name, gn_buf *out)
+{
+    GN_REQUIRE(name != NULL, GN_E_ARG, "found no model, expected -m MODEL");
+    GN_REQUIRE(name[0] != '\0', GN_E_ARG, "-m: found an empty text, expected a model");
+    return gn_cli_model_resolve(name, out);
+}
+
 gn_status gn_cli_model_open(const gn_cli_model_args *args, gn_model **out)
 {
-    GN_REQUIRE(args->path != NULL, GN_E_ARG, "-m: found no model, expected -m MODEL");
     gn_buf path = {0};
-    gn_status status = gn_cli_model_resolve(args->path, &path);
+    gn_status status = required_path(args->path, &path);
     if (status == GN_OK) {
         gn_model_options options = {.threads = (int32_t)args->threads,
                                     .activations = (gn_activations)args->activations,
                                     .kv_bytes = args->kv_bytes};
-        status = gn_model_open(path.data != NULL ? path.data : "", &options, out);
+        status = gn_model_open(path.data, &options, out);
     }
     gn_buf_fini(&path);
     return status;
+}
+
+gn_status gn_cli_source_open(const char *name, gn_source **out)
+{
+    gn_buf path = {0};
+    gn_status status = required_path(name, &path);
+    if (status == GN_OK) {
+        status = gn_source_open(path.data, out);
+    }
+    gn_buf_fini(&path);
+    return status;
+}
+
+gn_status gn_cli_tokenizer_open(const char *name, gn_tokenizer **out)
+{
+    gn_source *source = NULL;
+    GN_TRY(gn_cli_source_open(name, &source));
+    gn_status status = gn_tokenizer_create(source, out);
+    gn_source_close(source);
+    /* A code for the command line's own arguments must not come from a file. */
+    return status == GN_OK ? GN_OK : gn_base_fail_prefix(status, "%s", name);
 }

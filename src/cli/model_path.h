@@ -4,8 +4,9 @@
 #define GN_CLI_MODEL_PATH_H
 
 #include "cli/args.h"
-
+#include "file/source.h"
 #include "ganglion/model.h"
+#include "text/tokenizer.h"
 
 /* Rows of every command that opens a model; `T` is its options struct, which has a gn_cli_model_args
  * named `model`. */
@@ -44,6 +45,10 @@ typedef struct gn_cli_model_args {
 
 /* Open the model that `-m` names. GN_E_ARG without -m; else the codes of gn_model_open(). */
 GN_MUST_USE gn_status gn_cli_model_open(const gn_cli_model_args *args, gn_model **out);
+
+/* Only the model's files, or only its tokenizer: works for models that can't be run. Codes as above. */
+GN_MUST_USE gn_status gn_cli_source_open(const char *name, gn_source **out);
+GN_MUST_USE gn_status gn_cli_tokenizer_open(const char *name, gn_tokenizer **out);
 
 /* The path of the model called `name`: `name` itself where such a file or folder exists, else NAME or
  * NAME.gguf in the models folder where that exists, else `name` itself. Appends to `out`. */

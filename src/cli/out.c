@@ -91,9 +91,8 @@ gn_status gn_cli_read_json(const char *path, json_t **out)
     gn_status status = gn_cli_read(path, 0, &text);
     if (status == GN_OK) {
         json_error_t error;
-        json_t *root =
-            json_loadb(text.data != NULL ? text.data : "", text.len,
-                       JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+        json_t *root = json_loadb(text.data != NULL ? text.data : "", text.len,
+                                  JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
         if (root == NULL) {
             status = gn_base_fail(
                 json_error_code(&error) == json_error_out_of_memory ? GN_E_NOMEM : GN_E_FORMAT,

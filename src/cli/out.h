@@ -54,6 +54,9 @@ void gn_cli_json_bool(gn_cli_json *json, const char *key, bool v);
 void gn_cli_json_null(gn_cli_json *json, const char *key);
 /* decimals ≥ 0: that many after the point; -1: as many as a double needs. */
 void gn_cli_json_real(gn_cli_json *json, const char *key, double v, int decimals);
+void gn_cli_json_raw(gn_cli_json *json, const char *key, const char *text); /* valid JSON already */
+/* Numbers of an array of floats, 9 significant digits each: they read back to the same bits. */
+void gn_cli_json_floats(gn_cli_json *json, const char *key, const float *v, size_t n);
 
 /* A line on standard error with share, rate and time left; silent unless that is a terminal. */
 typedef struct gn_cli_progress {
