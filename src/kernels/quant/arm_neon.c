@@ -1,0 +1,4 @@
+/* kernels/quant with NEON. */
+#define VARIANT arm_neon
+#include "kernels/quant/panel_simd.h"
+#include "kernels/quant/quantize_simd.h"
