@@ -79,7 +79,8 @@ static gn_status parse_first(gn_gguf *gguf, const unsigned char *data, size_t si
 {
     GN_TRY(gn_gguf_table_parse(&gguf->table, data, size));
     GN_TRY(read_split(&gguf->table, set));
-    return check_architecture(&gguf->table);
+    /* Only the first part describes the model; whether another part may stand here is decided later. */
+    return set->no == 0 ? check_architecture(&gguf->table) : GN_OK;
 }
 
 /* ---- the parts of a set ---- */

@@ -14,7 +14,8 @@ gn_status gn_hf_parse_object(const void *text, size_t n, json_t **out)
     GN_REQUIRE(n > 0, GN_E_FORMAT, "found no text, expected a JSON object");
     json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
     if (root == NULL) {
-        if (json_error_code(&error) == json_error_out_of_memory) {
+        /* Where a small allocation fails jansson sets no text at all. */
+        if (json_error_code(&error) == json_error_out_of_memory || error.text[0] == '\0') {
             return gn_alloc_failed();
         }
         return gn_base_fail(GN_E_FORMAT, "line %d, column %d: found bad JSON: %s", error.line,
