@@ -167,7 +167,7 @@ static gn_status render(const options *o, const gn_buf *source, const json_t *co
         status = gn_template_render(tmpl, context, now, NULL, out);
     }
     gn_template_destroy(tmpl);
-    return status == GN_OK ? GN_OK : gn_base_fail_prefix(status, "%s", name);
+    return status == GN_OK ? GN_OK : gn_base_fail_prefix(status, "%s: ", name);
 }
 
 static void print(const options *o, const gn_buf *text)

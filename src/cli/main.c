@@ -80,7 +80,7 @@ static int unknown_command(const char *name)
                            : gn_base_fail(GN_E_ARG, "unknown command, `ganglion --help` lists "
                                                     "those there are");
     /* The name goes through a message too, so that its control characters are escaped. */
-    (void)gn_base_fail_prefix(status, "%s", name);
+    (void)gn_base_fail_prefix(status, "%s: ", name);
     (void)fprintf(stderr, "ganglion: %s\n", gn_error_message());
     return gn_cli_exit_code(status);
 }

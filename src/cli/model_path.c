@@ -124,5 +124,5 @@ gn_status gn_cli_tokenizer_open(const char *name, gn_tokenizer **out)
     gn_status status = gn_tokenizer_create(source, out);
     gn_source_close(source);
     /* A code for the command line's own arguments must not come from a file. */
-    return status == GN_OK ? GN_OK : gn_base_fail_prefix(status, "%s", name);
+    return status == GN_OK ? GN_OK : gn_base_fail_prefix(status, "%s: ", name);
 }
