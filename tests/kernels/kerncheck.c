@@ -164,7 +164,8 @@ bool kc_same_bytes(const kc_row *row, const char *what, const void *found, const
     return true;
 }
 
-/* Timing: the best of several runs, in nanoseconds and in cycles of the time stamp counter. */
+/* Timing: the best of many short runs, so that some escape other load on the machine; in nanoseconds
+ * and in cycles of the time stamp counter, which may tick slower than the core. */
 static uint64_t read_cycles(void)
 {
 #if GN_ARCH_X86
@@ -179,14 +180,14 @@ void kc_time(const kc_row *row, const char *label, void (*call)(void *ctx), void
 {
     double best_ns = INFINITY;
     double best_cycles = INFINITY;
-    for (int run = 0; run < 12; run++) {
+    for (int run = 0; run < 150; run++) {
         uint64_t start_ns = gn_os_now_ns();
         uint64_t start = read_cycles();
         int n = 0;
         do {
             call(ctx);
             n++;
-        } while (gn_os_now_ns() - start_ns < 8000000);
+        } while (gn_os_now_ns() - start_ns < 400000);
         best_cycles = fmin(best_cycles, (double)(read_cycles() - start) / n);
         best_ns = fmin(best_ns, (double)(gn_os_now_ns() - start_ns) / n);
     }

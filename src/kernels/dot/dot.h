@@ -22,7 +22,7 @@
 /* dot_panel_g32, dot_panel_g16: groups of 32 and 16.
  * k        a multiple of 32
  * q        [k/4][16][4]; q < 2 * zero, and q < 32 where zero is 0
- * scale    [k/group][16];  min: the same shape, or NULL
+ * scale    [k/group][16];  min: the same shape, or NULL; zero is 0 where there is a min
  * a        [m][k];  a_scale: [m][k/32];  a_sum: [m][k/16], the sums of a per 16
  * y        16 floats at y + i * ldy for each i < m; ldy >= 16 */
 typedef void gn_k_dot_panel_fn(size_t k, const uint8_t *q, const float *scale, const float *min,
