@@ -1,0 +1,162 @@
+/* Page memory is allocated one page at a time, 64-byte aligned; a freed page goes to a stack of free ids
+ * and keeps its memory. */
+#include "kv/pages.h"
+
+#include "base/alloc.h"
+#include "base/checked.h"
+#include "base/rng.h"
+
+#include <assert.h>
+
+struct gn_kv_pool {
+    gn_kv_shape shape;
+    size_t page_bytes;
+    size_t rows_bytes;  /* one head's rows */
+    uint32_t capacity;  /* pages */
+    uint32_t n_created; /* pages [0, n_created) have memory */
+    uint32_t n_slots;   /* length of memory and free_ids */
+    unsigned char **memory;
+    uint32_t *free_ids;
+    uint32_t n_free;
+    gn_rng rng;
+    int shuffle;
+};
+
+size_t gn_kv_page_bytes(const gn_kv_shape *shape)
+{
+    size_t elem = shape->type == GN_KV_F32 ? 4 : 2;
+    size_t bytes = elem * GN_KV_PAGE_TOK;
+    if (!gn_checked_mul(bytes, shape->head_dim, &bytes) ||
+        !gn_checked_mul(bytes, shape->n_head_kv, &bytes) || !gn_checked_mul(bytes, 2, &bytes) ||
+        !gn_checked_mul(bytes, shape->n_layer, &bytes)) {
+        return 0;
+    }
+    return bytes;
+}
+
+gn_status gn_kv_pool_create(const gn_kv_shape *shape, uint64_t limit_bytes, gn_kv_pool **out)
+{
+    size_t page_bytes = gn_kv_page_bytes(shape);
+    GN_REQUIRE(page_bytes != 0, GN_E_ARG,
+               "a KV page of %u layers, %u heads of %u has no valid size", shape->n_layer,
+               shape->n_head_kv, shape->head_dim);
+    uint64_t capacity = limit_bytes / page_bytes;
+    GN_REQUIRE(capacity >= 1, GN_E_ARG,
+               "KV memory: found %llu bytes, expected at least a page of %zu",
+               (unsigned long long)limit_bytes, page_bytes);
+    gn_kv_pool *pool = gn_calloc(1, sizeof *pool);
+    if (pool == NULL) {
+        return gn_alloc_failed();
+    }
+    pool->shape = *shape;
+    pool->page_bytes = page_bytes;
+    pool->rows_bytes = page_bytes / shape->n_layer / 2 / shape->n_head_kv;
+    pool->capacity = capacity > UINT32_MAX ? UINT32_MAX : (uint32_t)capacity;
+    *out = pool;
+    return GN_OK;
+}
+
+void gn_kv_pool_destroy(gn_kv_pool *pool)
+{
+    if (pool == NULL) {
+        return;
+    }
+    assert(pool->n_free == pool->n_created);
+    for (uint32_t i = 0; i < pool->n_created; i++) {
+        gn_free_aligned(pool->memory[i]);
+    }
+    gn_free(pool->memory);
+    gn_free(pool->free_ids);
+    gn_free(pool);
+}
+
+const gn_kv_shape *gn_kv_pool_shape(const gn_kv_pool *pool)
+{
+    return &pool->shape;
+}
+
+uint32_t gn_kv_pool_capacity(const gn_kv_pool *pool)
+{
+    return pool->capacity;
+}
+
+uint32_t gn_kv_pool_in_use(const gn_kv_pool *pool)
+{
+    return pool->n_created - pool->n_free;
+}
+
+void gn_kv_pool_shuffle(gn_kv_pool *pool, uint64_t seed)
+{
+    pool->rng.state = seed;
+    pool->shuffle = seed != 0;
+}
+
+/* Make sure that memory and free_ids have room for one more page. */
+static gn_status grow(gn_kv_pool *pool)
+{
+    if (pool->n_created < pool->n_slots) {
+        return GN_OK;
+    }
+    uint32_t n = pool->n_slots < 16 ? 16 : pool->n_slots + pool->n_slots / 2;
+    unsigned char **memory = gn_realloc_array(pool->memory, n, sizeof *memory);
+    if (memory == NULL) {
+        return gn_alloc_failed();
+    }
+    pool->memory = memory;
+    uint32_t *free_ids = gn_realloc_array(pool->free_ids, n, sizeof *free_ids);
+    if (free_ids == NULL) {
+        return gn_alloc_failed();
+    }
+    pool->free_ids = free_ids;
+    pool->n_slots = n;
+    return GN_OK;
+}
+
+/* Allocate pages until `n` are free. */
+static gn_status create_until(gn_kv_pool *pool, uint32_t n)
+{
+    while (pool->n_free < n) {
+        GN_REQUIRE(pool->n_created < pool->capacity, GN_E_NO_PAGES,
+                   "the KV pool is full: %u pages of %zu bytes are in use", gn_kv_pool_in_use(pool),
+                   pool->page_bytes);
+        GN_TRY(grow(pool));
+        unsigned char *memory = gn_alloc_aligned(pool->page_bytes, 1);
+        if (memory == NULL) {
+            return gn_alloc_failed();
+        }
+        pool->memory[pool->n_created] = memory;
+        pool->free_ids[pool->n_free++] = pool->n_created++;
+    }
+    return GN_OK;
+}
+
+gn_status gn_kv_take(gn_kv_pool *pool, uint32_t n_pages, uint32_t *out)
+{
+    GN_TRY(create_until(pool, n_pages));
+    for (uint32_t i = 0; i < n_pages; i++) {
+        if (pool->shuffle) {
+            uint32_t j = (uint32_t)(gn_rng_next(&pool->rng) % pool->n_free);
+            uint32_t last = pool->free_ids[pool->n_free - 1];
+            pool->free_ids[pool->n_free - 1] = pool->free_ids[j];
+            pool->free_ids[j] = last;
+        }
+        out[i] = pool->free_ids[--pool->n_free];
+    }
+    return GN_OK;
+}
+
+void gn_kv_give(gn_kv_pool *pool, uint32_t n_pages, const uint32_t *ids)
+{
+    for (uint32_t i = 0; i < n_pages; i++) {
+        assert(ids[i] < pool->n_created && pool->n_free < pool->n_created);
+        pool->free_ids[pool->n_free++] = ids[i];
+    }
+}
+
+void *gn_kv_rows(const gn_kv_pool *pool, uint32_t page, uint32_t layer, uint32_t value,
+                 uint32_t head)
+{
+    assert(page < pool->n_created && layer < pool->shape.n_layer && head < pool->shape.n_head_kv);
+    size_t index = ((size_t)layer * 2 + value) * pool->shape.n_head_kv + head;
+    return pool->memory[page] + index * pool->rows_bytes;
+}
