@@ -1,0 +1,371 @@
+/* The checked step from views to kernels. A weight's rows are taken 16 at a time: unpacked to the panel form
+ * in the worker's scratch memory (which stays in its L2 cache) and multiplied with all activation rows. */
+#include "tensor/compute.h"
+
+#include "base/alloc.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define PANEL_ROWS      16u
+#define F32_ROWS        4u /* rows de-quantized at a time on the f32 path */
+#define QUANT_BLOCK     32u
+#define CHUNKS_A_WORKER 8u /* chunks of a parallel loop per worker, for balance */
+
+typedef void panel_fn(const void *rows, size_t row_bytes, size_t n_rows, size_t k, uint8_t *q,
+                      float *scale, float *min);
+typedef void dequant_fn(const void *row, size_t k, float *out);
+
+/* What a computed type needs. panel is NULL for float types. */
+typedef struct type_ops {
+    dequant_fn *dequant;
+    panel_fn *panel;
+    int group;
+    int zero;
+    bool has_min;
+} type_ops;
+
+typedef struct scratch {
+    uint8_t *q;   /* [max_k / 4][16][4] */
+    float *scale; /* [max_k / 16][16] */
+    float *min;   /* [max_k / 16][16] */
+    float *tile;  /* [max_m][16] */
+    float *rows;  /* [F32_ROWS][max_k], also a residual row */
+} scratch;
+
+struct gn_compute {
+    gn_os_pool *pool;
+    const gn_kernels *kernels;
+    bool exact;
+    size_t max_k;
+    size_t max_m;
+    int n_workers;
+    scratch *scratch; /* [n_workers] */
+    /* The quantized form of the current activations: rows [0, m) first planes, then second planes. */
+    int8_t *q;          /* [2 max_m][max_k] */
+    float *q_scale;     /* [2 max_m][max_k / 32] */
+    int32_t *q_sum;     /* [2 max_m][max_k / 16] */
+    uint32_t *plane_of; /* [max_m]: the row that second plane i belongs to */
+    size_t n_planes;
+};
+
+/* All zero where the type is not computed. */
+static type_ops find_ops(const gn_kernels *k, gn_dtype dtype)
+{
+    switch (dtype) {
+#define FLOAT_TYPE(NAME, name)                                                                     \
+    case GN_DTYPE_##NAME:                                                                          \
+        return (type_ops){.dequant = k->dequant_##name};
+#define QUANT_TYPE(NAME, name, g, z, m)                                                            \
+    case GN_DTYPE_##NAME: return (type_ops){k->dequant_##name, k->panel_##name, g, z, m};
+        FLOAT_TYPE(F32, f32)
+        FLOAT_TYPE(F16, f16)
+        FLOAT_TYPE(BF16, bf16)
+        QUANT_TYPE(Q4_0, q4_0, 32, 8, false)
+        QUANT_TYPE(Q4_1, q4_1, 32, 0, true)
+        QUANT_TYPE(Q5_0, q5_0, 32, 16, false)
+        QUANT_TYPE(Q5_1, q5_1, 32, 0, true)
+        QUANT_TYPE(Q8_0, q8_0, 32, 128, false)
+        QUANT_TYPE(Q2_K, q2_k, 16, 0, true)
+        QUANT_TYPE(Q3_K, q3_k, 16, 4, false)
+        QUANT_TYPE(Q4_K, q4_k, 32, 0, true)
+        QUANT_TYPE(Q5_K, q5_k, 32, 0, true)
+        QUANT_TYPE(Q6_K, q6_k, 16, 32, false)
+        QUANT_TYPE(IQ4_NL, iq4_nl, 32, 128, false)
+        QUANT_TYPE(IQ4_XS, iq4_xs, 32, 128, false)
+        QUANT_TYPE(MXFP4, mxfp4, 32, 128, false)
+#undef FLOAT_TYPE
+#undef QUANT_TYPE
+    default: return (type_ops){0};
+    }
+}
+
+bool gn_compute_supports(gn_dtype dtype)
+{
+    return find_ops(gn_kernels_get(), dtype).dequant != NULL;
+}
+
+static void scratch_fini(scratch *s)
+{
+    gn_free_aligned(s->q);
+    gn_free_aligned(s->scale);
+    gn_free_aligned(s->min);
+    gn_free_aligned(s->tile);
+    gn_free_aligned(s->rows);
+}
+
+static gn_status scratch_init(scratch *s, size_t max_k, size_t max_m)
+{
+    s->q = gn_alloc_aligned(max_k, PANEL_ROWS);
+    s->scale = gn_alloc_aligned(max_k, sizeof *s->scale);
+    s->min = gn_alloc_aligned(max_k, sizeof *s->min);
+    s->tile = gn_alloc_aligned(max_m, PANEL_ROWS * sizeof *s->tile);
+    s->rows = gn_alloc_aligned(max_k, F32_ROWS * sizeof *s->rows);
+    if (s->q == NULL || s->scale == NULL || s->min == NULL || s->tile == NULL || s->rows == NULL) {
+        return gn_alloc_failed();
+    }
+    return GN_OK;
+}
+
+gn_status gn_compute_create(gn_os_pool *pool, size_t max_k, size_t max_m, bool exact,
+                            gn_compute **out)
+{
+    assert(max_k >= 1 && max_m >= 1);
+    gn_compute *c = gn_calloc(1, sizeof *c);
+    if (c == NULL) {
+        return gn_alloc_failed();
+    }
+    *c = (gn_compute){.pool = pool,
+                      .kernels = gn_kernels_get(),
+                      .exact = exact,
+                      .max_k = (max_k + 63) / 64 * 64,
+                      .max_m = max_m,
+                      .n_workers = gn_os_pool_threads(pool)};
+    c->scratch = gn_calloc((size_t)c->n_workers, sizeof *c->scratch);
+    size_t planes = exact ? 1 : 2 * max_m;
+    c->q = gn_alloc_aligned(planes, c->max_k);
+    c->q_scale = gn_alloc_aligned(planes, c->max_k / QUANT_BLOCK * sizeof *c->q_scale);
+    c->q_sum = gn_alloc_aligned(planes, c->max_k / 16 * sizeof *c->q_sum);
+    c->plane_of = gn_alloc_array(max_m, sizeof *c->plane_of);
+    bool ok = c->scratch != NULL && c->q != NULL && c->q_scale != NULL && c->q_sum != NULL &&
+              c->plane_of != NULL;
+    for (int i = 0; ok && i < c->n_workers; i++) {
+        ok = scratch_init(&c->scratch[i], c->max_k, max_m) == GN_OK;
+    }
+    if (!ok) {
+        gn_compute_destroy(c);
+        return gn_alloc_failed();
+    }
+    *out = c;
+    return GN_OK;
+}
+
+void gn_compute_destroy(gn_compute *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    for (int i = 0; c->scratch != NULL && i < c->n_workers; i++) {
+        scratch_fini(&c->scratch[i]);
+    }
+    gn_free(c->scratch);
+    gn_free_aligned(c->q);
+    gn_free_aligned(c->q_scale);
+    gn_free_aligned(c->q_sum);
+    gn_free(c->plane_of);
+    gn_free(c);
+}
+
+gn_os_pool *gn_compute_pool(const gn_compute *compute)
+{
+    return compute->pool;
+}
+
+const gn_kernels *gn_compute_kernels(const gn_compute *compute)
+{
+    return compute->kernels;
+}
+
+bool gn_compute_is_exact(const gn_compute *compute)
+{
+    return compute->exact;
+}
+
+/* --- quantizing activations --- */
+
+/* Does one block dwarf the row? Its int8 step is then so coarse, against what the other blocks carry, that
+ * the row needs a second plane. A ratio of block scales: no matter how large the row is as a whole. */
+static bool has_outliers(const float *scale, size_t n_blocks)
+{
+    float largest = 0.0f;
+    float sum = 0.0f;
+    for (size_t b = 0; b < n_blocks; b++) {
+        largest = scale[b] > largest ? scale[b] : largest;
+        sum += scale[b];
+    }
+    return largest * (float)n_blocks > 8.0f * sum;
+}
+
+typedef struct quant_job {
+    gn_compute *c;
+    const gn_acts *acts;
+} quant_job;
+
+static void quantize_plane(gn_compute *c, const float *x, size_t k, size_t plane)
+{
+    c->kernels->quantize_q8(x, k, c->q + plane * k, c->q_scale + plane * (k / QUANT_BLOCK),
+                            c->q_sum + plane * (k / 16));
+}
+
+static void quantize_rows(void *ctx, size_t begin, size_t end, int worker)
+{
+    quant_job *job = ctx;
+    (void)worker;
+    for (size_t i = begin; i < end; i++) {
+        quantize_plane(job->c, job->acts->x + i * job->acts->ldx, job->acts->k, i);
+    }
+}
+
+static void quantize_residuals(void *ctx, size_t begin, size_t end, int worker)
+{
+    quant_job *job = ctx;
+    gn_compute *c = job->c;
+    size_t k = job->acts->k;
+    float *rest = c->scratch[worker].rows;
+    for (size_t i = begin; i < end; i++) {
+        size_t row = c->plane_of[i];
+        const float *x = job->acts->x + row * job->acts->ldx;
+        const int8_t *q = c->q + row * k;
+        const float *scale = c->q_scale + row * (k / QUANT_BLOCK);
+        for (size_t b = 0; b < k / QUANT_BLOCK; b++) {
+            for (size_t j = b * QUANT_BLOCK; j < (b + 1) * QUANT_BLOCK; j++) {
+                rest[j] = x[j] - scale[b] * (float)q[j];
+            }
+        }
+        quantize_plane(c, rest, k, job->acts->m + i);
+    }
+}
+
+static void quantize(gn_compute *c, const gn_acts *acts)
+{
+    assert(acts->k % QUANT_BLOCK == 0 && acts->k <= c->max_k && acts->m <= c->max_m);
+    quant_job job = {c, acts};
+    gn_os_pool_run(c->pool, acts->m, 8, quantize_rows, &job);
+    size_t n_blocks = acts->k / QUANT_BLOCK;
+    c->n_planes = 0;
+    for (size_t i = 0; i < acts->m; i++) {
+        if (has_outliers(c->q_scale + i * n_blocks, n_blocks)) {
+            c->plane_of[c->n_planes++] = (uint32_t)i;
+        }
+    }
+    if (c->n_planes != 0) {
+        gn_os_pool_run(c->pool, c->n_planes, 4, quantize_residuals, &job);
+    }
+}
+
+/* --- products --- */
+
+typedef struct product {
+    type_ops ops;
+    const gn_view *w;
+    float *y;
+    size_t ldy;
+    size_t n_out;
+    size_t first_panel; /* of this product in the loop over all */
+    bool int8;
+} product;
+
+#define MAX_PRODUCTS 8
+
+typedef struct matmul_job {
+    gn_compute *c;
+    const gn_acts *acts;
+    size_t n;
+    product products[MAX_PRODUCTS];
+} matmul_job;
+
+static const uint8_t *row_at(const gn_view *w, size_t row)
+{
+    return (const uint8_t *)w->data + row * w->row_bytes;
+}
+
+static void dot_panel(const gn_compute *c, const type_ops *ops, const scratch *s, size_t k,
+                      size_t plane, size_t m, float *y, size_t ldy)
+{
+    gn_k_dot_panel_g32_fn *fn =
+        ops->group == 32 ? c->kernels->dot_panel_g32 : c->kernels->dot_panel_g16;
+    fn(k, s->q, s->scale, ops->has_min ? s->min : NULL, ops->zero, m, c->q + plane * k,
+       c->q_scale + plane * (k / QUANT_BLOCK), c->q_sum + plane * (k / 16), y, ldy);
+}
+
+/* Rows [row, row + n_rows) of one product, n_rows ≤ 16, on the integer path. */
+static void run_panel(const gn_compute *c, const product *p, const gn_acts *acts, size_t row,
+                      size_t n_rows, scratch *s)
+{
+    size_t k = acts->k;
+    p->ops.panel(row_at(p->w, row), p->w->row_bytes, n_rows, k, s->q, s->scale, s->min);
+    if (n_rows == PANEL_ROWS) {
+        dot_panel(c, &p->ops, s, k, 0, acts->m, p->y + row, p->ldy);
+    } else {
+        dot_panel(c, &p->ops, s, k, 0, acts->m, s->tile, PANEL_ROWS);
+        for (size_t i = 0; i < acts->m; i++) {
+            memcpy(p->y + i * p->ldy + row, s->tile + i * PANEL_ROWS, n_rows * sizeof(float));
+        }
+    }
+    if (c->n_planes != 0) {
+        dot_panel(c, &p->ops, s, k, acts->m, c->n_planes, s->tile, PANEL_ROWS);
+        for (size_t i = 0; i < c->n_planes; i++) {
+            float *y = p->y + c->plane_of[i] * p->ldy + row;
+            for (size_t r = 0; r < n_rows; r++) {
+                y[r] += s->tile[i * PANEL_ROWS + r];
+            }
+        }
+    }
+}
+
+static void run_f32(const gn_compute *c, const product *p, const gn_acts *acts, size_t row,
+                    size_t n_rows, scratch *s)
+{
+    for (size_t r = row; r < row + n_rows; r += F32_ROWS) {
+        size_t n = row + n_rows - r < F32_ROWS ? row + n_rows - r : F32_ROWS;
+        for (size_t i = 0; i < n; i++) {
+            p->ops.dequant(row_at(p->w, r + i), acts->k, s->rows + i * acts->k);
+        }
+        c->kernels->matmul_f32(acts->k, s->rows, n, acts->k, acts->m, acts->x, acts->ldx, p->y + r,
+                               p->ldy);
+    }
+}
+
+static void run_products(void *ctx, size_t begin, size_t end, int worker)
+{
+    matmul_job *job = ctx;
+    size_t which = 0;
+    for (size_t panel = begin; panel < end; panel++) {
+        while (which + 1 < job->n && panel >= job->products[which + 1].first_panel) {
+            which++;
+        }
+        const product *p = &job->products[which];
+        size_t row = (panel - p->first_panel) * PANEL_ROWS;
+        size_t n_rows = p->n_out - row < PANEL_ROWS ? p->n_out - row : PANEL_ROWS;
+        if (p->int8) {
+            run_panel(job->c, p, job->acts, row, n_rows, &job->c->scratch[worker]);
+        } else {
+            run_f32(job->c, p, job->acts, row, n_rows, &job->c->scratch[worker]);
+        }
+    }
+}
+
+void gn_compute_matmul(gn_compute *c, const gn_acts *acts, const gn_matmul *jobs, size_t n_jobs)
+{
+    assert(n_jobs >= 1 && n_jobs <= MAX_PRODUCTS);
+    matmul_job job = {.c = c, .acts = acts, .n = n_jobs};
+    size_t n_panels = 0;
+    bool any_int8 = false;
+    for (size_t i = 0; i < n_jobs; i++) {
+        product *p = &job.products[i];
+        const gn_view *w = jobs[i].w;
+        assert(w->n_dims == 2 && w->shape[1] == acts->k);
+        *p = (product){.w = w,
+                       .y = jobs[i].y,
+                       .ldy = jobs[i].ldy,
+                       .n_out = (size_t)w->shape[0],
+                       .first_panel = n_panels};
+        p->ops = find_ops(c->kernels, w->dtype);
+        assert(p->ops.dequant != NULL);
+        p->int8 = p->ops.panel != NULL && !c->exact;
+        any_int8 = any_int8 || p->int8;
+        n_panels += (p->n_out + PANEL_ROWS - 1) / PANEL_ROWS;
+    }
+    if (any_int8) {
+        quantize(c, acts);
+    }
+    size_t grain = n_panels / ((size_t)c->n_workers * CHUNKS_A_WORKER);
+    gn_os_pool_run(c->pool, n_panels, grain != 0 ? grain : 1, run_products, &job);
+}
+
+void gn_compute_dequant(const gn_view *w, size_t row, float *out)
+{
+    type_ops ops = find_ops(gn_kernels_get(), w->dtype);
+    assert(ops.dequant != NULL && row < w->bytes / w->row_bytes);
+    ops.dequant(row_at(w, row), (size_t)w->shape[w->n_dims - 1], out);
+}
