@@ -1,0 +1,88 @@
+/* Embeddings: the mean of the last hidden states, scaled to length 1 (Reimers and Gurevych 2019). */
+#include "base/alloc.h"
+#include "engine/model_impl.h"
+
+#include <math.h>
+
+static void mean_and_normalise(const float *hidden, size_t n, size_t width, float *out)
+{
+    double norm = 0.0;
+    for (size_t j = 0; j < width; j++) {
+        double sum = 0.0;
+        for (size_t i = 0; i < n; i++) {
+            sum += (double)hidden[i * width + j];
+        }
+        sum /= (double)n;
+        out[j] = (float)sum;
+        norm += sum * sum;
+    }
+    norm = sqrt(norm);
+    for (size_t j = 0; norm > 0.0 && j < width; j++) {
+        out[j] = (float)((double)out[j] / norm);
+    }
+}
+
+/* A decoder's hidden states of ids[0 .. n), with pages of its own. */
+static gn_status decoder_hidden(gn_model *model, const int32_t *ids, size_t n, float *hidden)
+{
+    gn_row *rows = gn_calloc(GN_NET_MAX_ROWS, sizeof *rows);
+    if (rows == NULL) {
+        return gn_alloc_failed();
+    }
+    gn_kv_table table;
+    gn_kv_table_init(&table, model->kv);
+    gn_status status = gn_kv_table_reserve(&table, (uint32_t)n);
+    for (size_t done = 0; status == GN_OK && done < n;) {
+        size_t m = n - done < GN_NET_MAX_ROWS ? n - done : GN_NET_MAX_ROWS;
+        for (size_t i = 0; i < m; i++) {
+            rows[i] = (gn_row){.id = ids[done + i],
+                               .pos = (uint32_t)(done + i),
+                               .table = &table,
+                               .wants_output = true};
+        }
+        gn_net_forward(model->net, rows, m, NULL, hidden + done * (size_t)model->info.n_embd);
+        done += m;
+        table.n_tok = (uint32_t)done;
+    }
+    gn_kv_table_fini(&table);
+    gn_free(rows);
+    return status;
+}
+
+static gn_status embed_ids(gn_model *model, const int32_t *ids, size_t n, float *out)
+{
+    size_t width = (size_t)model->info.n_embd;
+    GN_REQUIRE(n >= 1, GN_E_ARG, "an empty text has no embedding");
+    GN_REQUIRE(n <= (size_t)model->info.n_ctx_train, GN_E_LIMIT,
+               "the text has %zu tokens, the model's context %d", n, model->info.n_ctx_train);
+    float *hidden = gn_alloc_array(n, width * sizeof *hidden);
+    if (hidden == NULL) {
+        return gn_alloc_failed();
+    }
+    gn_status status = GN_OK;
+    (void)pthread_mutex_lock(&model->lock);
+    if (model->encoder != NULL) {
+        gn_encoder_forward(model->encoder, ids, n, hidden);
+    } else {
+        status = decoder_hidden(model, ids, n, hidden);
+    }
+    (void)pthread_mutex_unlock(&model->lock);
+    if (status == GN_OK) {
+        mean_and_normalise(hidden, n, width, out);
+        for (size_t j = 0; j < width && status == GN_OK; j++) {
+            status = isfinite(out[j]) ? GN_OK : gn_engine_nonfinite(model);
+        }
+    }
+    gn_free(hidden);
+    return status;
+}
+
+gn_status gn_model_embed(gn_model *model, const char *text, size_t len, float *out)
+{
+    int32_t *ids = NULL;
+    size_t n = 0;
+    GN_TRY(gn_model_tokenize(model, text, len, GN_TOKENIZE_BOS, &ids, &n));
+    gn_status status = embed_ids(model, ids, n, out);
+    gn_free(ids);
+    return status;
+}

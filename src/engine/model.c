@@ -1,0 +1,192 @@
+/* Opening a model: file → tokenizer, chat template, network, KV pool. */
+#include "engine/model_impl.h"
+
+#include "base/alloc.h"
+#include "os/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_THREADS 1024
+
+static gn_status open_tokenizer(gn_model *m)
+{
+    if (gn_source_get_kind(m->source) == GN_SOURCE_HF && gn_source_tokenizer(m->source) == NULL) {
+        return GN_OK;
+    }
+    if (gn_source_get_kind(m->source) == GN_SOURCE_GGUF &&
+        gn_gguf_find(gn_source_gguf(m->source), "tokenizer.ggml.model") == NULL) {
+        return GN_OK;
+    }
+    GN_TRY(gn_tokenizer_create(m->source, &m->tokenizer));
+    int32_t n = gn_tokenizer_n_vocab(m->tokenizer);
+    GN_REQUIRE(n <= m->info.n_vocab, GN_E_FORMAT,
+               "the vocabulary has %d tokens, but the embedding only %d rows", n, m->info.n_vocab);
+    m->info.bos = gn_tokenizer_bos(m->tokenizer);
+    m->info.eos = gn_tokenizer_eos(m->tokenizer);
+    return GN_OK;
+}
+
+/* A template that can't be parsed does not keep the model from loading: the error comes when it is used. */
+static gn_status open_template(gn_model *m)
+{
+    const char *text = gn_source_chat_template(m->source);
+    if (text == NULL && m->tokenizer != NULL) {
+        text = gn_tokenizer_chat_template(m->tokenizer);
+    }
+    if (text == NULL) {
+        return GN_OK;
+    }
+    m->info.has_chat_template = true;
+    gn_status status = gn_template_parse(text, strlen(text), &m->chat);
+    if (status == GN_E_NOMEM) {
+        return status;
+    }
+    if (status != GN_OK) {
+        m->chat_error = gn_strdup(gn_error_message());
+        return m->chat_error != NULL ? GN_OK : gn_alloc_failed();
+    }
+    return GN_OK;
+}
+
+static gn_status open_decoder(gn_model *m, const gn_model_options *options)
+{
+    GN_TRY(gn_net_create(m->source, m->pool, options->activations == GN_ACTIVATIONS_F32, &m->net));
+    const gn_hparams *hp = gn_net_hparams(m->net);
+    gn_kv_shape shape = gn_net_kv_shape(m->net);
+    m->info.n_vocab = (int32_t)hp->n_vocab;
+    m->info.n_embd = (int32_t)hp->n_embd;
+    m->info.n_layer = (int32_t)hp->n_layer;
+    m->info.n_ctx_train = (int32_t)hp->n_ctx;
+    m->info.kv_bytes_per_tok = gn_kv_page_bytes(&shape) / GN_KV_PAGE_TOK;
+    uint64_t limit = options->kv_bytes != 0 ? options->kv_bytes : gn_os_free_memory() / 2;
+    return gn_kv_pool_create(&shape, limit, &m->kv);
+}
+
+static gn_status open_encoder(gn_model *m, const gn_model_options *options)
+{
+    GN_TRY(gn_encoder_create(m->source, m->pool, options->activations == GN_ACTIVATIONS_F32,
+                             &m->encoder));
+    const gn_hparams *hp = gn_encoder_hparams(m->encoder);
+    m->info.is_encoder = true;
+    m->info.n_vocab = (int32_t)hp->n_vocab;
+    m->info.n_embd = (int32_t)hp->n_embd;
+    m->info.n_layer = (int32_t)hp->n_layer;
+    m->info.n_ctx_train = (int32_t)hp->n_ctx;
+    return GN_OK;
+}
+
+/* general.name of a GGUF; nothing elsewhere. */
+static gn_status read_name(gn_model *m)
+{
+    gn_gguf_str s = {"", 0};
+    const gn_gguf *gguf = gn_source_gguf(m->source);
+    if (gguf != NULL && gn_gguf_get_str(gguf, "general.name", &s) != GN_OK) {
+        s = (gn_gguf_str){"", 0};
+    }
+    m->name = gn_strndup(s.s, s.len);
+    m->info.name = m->name;
+    return m->name != NULL ? GN_OK : gn_alloc_failed();
+}
+
+static void count_weights(gn_model *m)
+{
+    for (size_t i = 0; i < gn_source_n_tensors(m->source); i++) {
+        const char *name = NULL;
+        const gn_view *view = gn_source_tensor_at(m->source, i, &name);
+        uint64_t n = 1;
+        for (int d = 0; d < view->n_dims; d++) {
+            n *= view->shape[d];
+        }
+        m->info.n_params += n;
+        m->info.weight_bytes += view->bytes;
+    }
+}
+
+static gn_status open_parts(gn_model *m, const char *path, const gn_model_options *options)
+{
+    GN_TRY(gn_source_open(path, &m->source));
+    gn_meta meta;
+    const gn_arch *arch = NULL;
+    GN_TRY(gn_meta_init(&meta, m->source));
+    GN_TRY(gn_arch_find(&meta, &arch));
+    memcpy(m->arch, meta.arch, sizeof m->arch);
+    m->info.architecture = m->arch;
+    int n_threads = options->threads != 0 ? options->threads : gn_os_cpu_count();
+    GN_TRY(gn_os_pool_create(n_threads, &m->pool));
+    m->info.threads = n_threads;
+    m->info.cpu_level = gn_cpu_level_name(gn_kernels_get()->level);
+    m->info.bos = -1;
+    m->info.eos = -1;
+    GN_TRY(arch->encoder ? open_encoder(m, options) : open_decoder(m, options));
+    GN_TRY(read_name(m));
+    count_weights(m);
+    GN_TRY(open_tokenizer(m));
+    return open_template(m);
+}
+
+gn_status gn_model_open(const char *path, const gn_model_options *options, gn_model **out)
+{
+    GN_REQUIRE(path != NULL && out != NULL, GN_E_ARG, "gn_model_open: path and out must be given");
+    gn_model_options chosen = options != NULL ? *options : (gn_model_options){0};
+    GN_REQUIRE(chosen.threads >= 0 && chosen.threads <= MAX_THREADS, GN_E_ARG,
+               "threads: found %d, expected 0 to %d", chosen.threads, MAX_THREADS);
+    GN_REQUIRE(chosen.activations == GN_ACTIVATIONS_INT8 ||
+                   chosen.activations == GN_ACTIVATIONS_F32,
+               GN_E_ARG, "activations: found %d, expected 0 or 1", (int)chosen.activations);
+    GN_TRY(gn_cpu_init());
+    gn_model *m = gn_calloc(1, sizeof *m);
+    if (m == NULL) {
+        return gn_alloc_failed();
+    }
+    (void)pthread_mutex_init(&m->lock, NULL);
+    gn_status status = open_parts(m, path, &chosen);
+    if (status != GN_OK) {
+        gn_model_close(m);
+        /* The reader of files has named the file already; the later stages do not know it. */
+        return strncmp(gn_error_message(), path, strlen(path)) == 0
+                   ? status
+                   : gn_base_fail_prefix(status, "%s: ", path);
+    }
+    *out = m;
+    return GN_OK;
+}
+
+void gn_model_close(gn_model *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    gn_kv_pool_destroy(m->kv);
+    gn_net_destroy(m->net);
+    gn_encoder_destroy(m->encoder);
+    gn_os_pool_destroy(m->pool);
+    gn_template_destroy(m->chat);
+    gn_tokenizer_destroy(m->tokenizer);
+    gn_source_close(m->source);
+    gn_free(m->chat_error);
+    gn_free(m->name);
+    (void)pthread_mutex_destroy(&m->lock);
+    gn_free(m);
+}
+
+gn_model_info gn_model_get_info(const gn_model *model)
+{
+    return model->info;
+}
+
+gn_status gn_engine_nonfinite(const gn_model *model)
+{
+    const char *name = gn_weights_find_nonfinite(model->source);
+    if (name != NULL) {
+        return gn_base_fail(GN_E_FORMAT, "%s: tensor \"%s\" holds a NaN or an infinity",
+                            gn_source_path(model->source), name);
+    }
+    return gn_base_fail(GN_E_FORMAT, "%s: the weights lead to values beyond the range of floats",
+                        gn_source_path(model->source));
+}
+
+void gn_release(void *memory)
+{
+    gn_free(memory);
+}

@@ -1,0 +1,32 @@
+/* What the files of engine/ know of a gn_model. */
+#ifndef GN_ENGINE_MODEL_IMPL_H
+#define GN_ENGINE_MODEL_IMPL_H
+
+#include "ganglion/model.h"
+#include "kv/pages.h"
+#include "model/encoder.h"
+#include "model/net.h"
+#include "text/template.h"
+#include "text/tokenizer.h"
+
+#include <pthread.h>
+
+struct gn_model {
+    gn_source *source;
+    gn_tokenizer *tokenizer; /* NULL: a checkpoint without one; only ids can be used */
+    gn_template *chat;       /* NULL: none, or it could not be parsed (chat_error) */
+    char *chat_error;
+    gn_os_pool *pool;
+    gn_net *net;         /* a decoder, or */
+    gn_encoder *encoder; /* an encoder */
+    gn_kv_pool *kv;      /* decoders; under lock */
+    gn_model_info info;
+    char *name;
+    char arch[64];
+    pthread_mutex_t lock; /* computing, and the KV pool */
+};
+
+/* GN_E_FORMAT that says which weight is not finite, for logits that are not. */
+gn_status gn_engine_nonfinite(const gn_model *model);
+
+#endif

@@ -1,0 +1,275 @@
+/* One sequence: its ids, its pages, and the logits of its last token.
+ *
+ * Invariants: (1) table.n_tok ≤ n_ids: ids [0, table.n_tok) are evaluated, the rest wait for the next call
+ * that needs them; (2) last_valid means `last` holds the logits of id n_ids - 1 and all ids are evaluated;
+ * (3) a failed call leaves ids and pages as they were. */
+#include "engine/session_impl.h"
+
+#include "base/alloc.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#define DEFAULT_BATCH 256
+#define MAX_BATCH     4096
+
+struct gn_session {
+    gn_model *model;
+    gn_kv_table table;
+    int32_t *ids; /* [cap] */
+    size_t n_ids;
+    size_t cap;
+    size_t n_ctx;
+    size_t n_batch;
+    bool long_context;
+    float *last; /* [n_vocab] */
+    bool last_valid;
+    gn_row *rows; /* [n_batch], of one forward pass */
+};
+
+gn_status gn_session_create(gn_model *model, const gn_session_options *options, gn_session **out)
+{
+    gn_session_options chosen = options != NULL ? *options : (gn_session_options){0};
+    GN_REQUIRE(model->net != NULL, GN_E_UNSUPPORTED,
+               "architecture \"%s\" is an encoder: it makes embeddings and can't generate",
+               model->info.architecture);
+    GN_REQUIRE(chosen.n_ctx >= 0, GN_E_ARG, "n_ctx: found %d, expected 0 or more", chosen.n_ctx);
+    GN_REQUIRE(chosen.n_batch >= 0 && chosen.n_batch <= MAX_BATCH, GN_E_ARG,
+               "n_batch: found %d, expected 0 to %d", chosen.n_batch, MAX_BATCH);
+    gn_session *s = gn_calloc(1, sizeof *s);
+    if (s == NULL) {
+        return gn_alloc_failed();
+    }
+    s->model = model;
+    s->n_ctx = chosen.n_ctx != 0 ? (size_t)chosen.n_ctx : (size_t)model->info.n_ctx_train;
+    s->n_batch = chosen.n_batch != 0 ? (size_t)chosen.n_batch : DEFAULT_BATCH;
+    s->n_batch = s->n_batch < GN_NET_MAX_ROWS ? s->n_batch : GN_NET_MAX_ROWS;
+    s->long_context = s->n_ctx > gn_net_hparams(model->net)->rope.n_ctx_orig;
+    gn_kv_table_init(&s->table, model->kv);
+    s->last = gn_alloc_array((size_t)model->info.n_vocab, sizeof *s->last);
+    s->rows = gn_calloc(s->n_batch, sizeof *s->rows);
+    if (s->last == NULL || s->rows == NULL) {
+        gn_session_destroy(s);
+        return gn_alloc_failed();
+    }
+    *out = s;
+    return GN_OK;
+}
+
+void gn_session_destroy(gn_session *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&s->model->lock);
+    gn_kv_table_fini(&s->table);
+    (void)pthread_mutex_unlock(&s->model->lock);
+    gn_free(s->ids);
+    gn_free(s->last);
+    gn_free(s->rows);
+    gn_free(s);
+}
+
+gn_model *gn_session_model(const gn_session *s)
+{
+    return s->model;
+}
+
+size_t gn_session_n_ctx(const gn_session *s)
+{
+    return s->n_ctx;
+}
+
+size_t gn_session_length(const gn_session *s)
+{
+    return s->n_ids;
+}
+
+const int32_t *gn_session_tokens(const gn_session *s)
+{
+    return s->ids;
+}
+
+static gn_status check_ids(const gn_session *s, const int32_t *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        GN_REQUIRE(ids[i] >= 0 && ids[i] < s->model->info.n_vocab, GN_E_ARG,
+                   "token %zu: found id %d, expected 0 to %d", i, ids[i],
+                   s->model->info.n_vocab - 1);
+    }
+    return GN_OK;
+}
+
+static gn_status append(gn_session *s, const int32_t *ids, size_t n)
+{
+    GN_REQUIRE(n <= s->n_ctx && s->n_ids <= s->n_ctx - n, GN_E_LIMIT,
+               "the context is limited to %zu tokens: %zu are there, %zu more were given", s->n_ctx,
+               s->n_ids, n);
+    if (s->n_ids + n > s->cap) {
+        size_t cap = s->n_ids + n + s->n_ids / 2 + 64;
+        int32_t *grown = gn_realloc_array(s->ids, cap, sizeof *grown);
+        if (grown == NULL) {
+            return gn_alloc_failed();
+        }
+        s->ids = grown;
+        s->cap = cap;
+    }
+    memcpy(s->ids + s->n_ids, ids, n * sizeof *ids);
+    s->n_ids += n;
+    return GN_OK;
+}
+
+/* A sum of x·0 is 0 unless one x is NaN or infinite. */
+static bool all_finite(const float *x, size_t n)
+{
+    float sum = 0.0f;
+    for (size_t i = 0; i < n; i++) {
+        sum += x[i] * 0.0f;
+    }
+    return !isnan(sum);
+}
+
+/* Evaluate one batch from table.n_tok on; the rows from `first_out` (an index of ids) on give logits. */
+static gn_status run_batch(gn_session *s, size_t m, size_t first_out, float *logits)
+{
+    gn_row *rows = s->rows;
+    size_t start = s->table.n_tok;
+    size_t n_out = 0;
+    for (size_t i = 0; i < m; i++) {
+        rows[i] = (gn_row){.id = s->ids[start + i],
+                           .pos = (uint32_t)(start + i),
+                           .table = &s->table,
+                           .long_context = s->long_context,
+                           .wants_output = start + i >= first_out};
+        n_out += rows[i].wants_output;
+    }
+    gn_net_forward(s->model->net, rows, m, logits, NULL);
+    s->table.n_tok = (uint32_t)(start + m);
+    if (!all_finite(logits, n_out * (size_t)s->model->info.n_vocab)) {
+        return gn_engine_nonfinite(s->model);
+    }
+    return GN_OK;
+}
+
+/* Evaluate every id that is not; logits gets the rows of the last n_logits ids, all of them among those. */
+static gn_status catch_up(gn_session *s, float *logits, size_t n_logits)
+{
+    size_t before = s->table.n_tok;
+    size_t first_out = s->n_ids - n_logits;
+    assert(first_out >= before);
+    (void)pthread_mutex_lock(&s->model->lock);
+    gn_status status = gn_kv_table_reserve(&s->table, (uint32_t)s->n_ids);
+    while (status == GN_OK && s->table.n_tok < s->n_ids) {
+        size_t start = s->table.n_tok;
+        size_t m = s->n_ids - start < s->n_batch ? s->n_ids - start : s->n_batch;
+        float *out = logits;
+        if (logits != NULL && start > first_out) {
+            out = logits + (start - first_out) * (size_t)s->model->info.n_vocab;
+        }
+        status = run_batch(s, m, first_out, out);
+    }
+    if (status != GN_OK) {
+        gn_kv_table_truncate(&s->table, (uint32_t)before);
+    }
+    (void)pthread_mutex_unlock(&s->model->lock);
+    return status;
+}
+
+gn_status gn_session_eval(gn_session *s, const int32_t *ids, size_t n, float *logits,
+                          size_t n_logits)
+{
+    GN_REQUIRE(n >= 1 && n_logits <= n && (logits != NULL || n_logits == 0), GN_E_ARG,
+               "gn_session_eval: %zu tokens with %zu rows of logits", n, n_logits);
+    GN_TRY(check_ids(s, ids, n));
+    size_t before = s->n_ids;
+    GN_TRY(append(s, ids, n));
+    gn_status status = catch_up(s, logits, n_logits);
+    if (status != GN_OK) {
+        s->n_ids = before;
+        return status;
+    }
+    size_t n_vocab = (size_t)s->model->info.n_vocab;
+    s->last_valid = n_logits != 0;
+    if (s->last_valid) {
+        memcpy(s->last, logits + (n_logits - 1) * n_vocab, n_vocab * sizeof *logits);
+    }
+    return GN_OK;
+}
+
+gn_status gn_session_truncate(gn_session *s, size_t n)
+{
+    GN_REQUIRE(n <= s->n_ids, GN_E_ARG, "gn_session_truncate: found %zu, expected at most %zu", n,
+               s->n_ids);
+    if (n < s->n_ids) {
+        s->n_ids = n;
+        s->last_valid = false;
+        if (n < s->table.n_tok) {
+            (void)pthread_mutex_lock(&s->model->lock);
+            gn_kv_table_truncate(&s->table, (uint32_t)n);
+            (void)pthread_mutex_unlock(&s->model->lock);
+        }
+    }
+    return GN_OK;
+}
+
+gn_status gn_session_set(gn_session *s, const int32_t *ids, size_t n, size_t *n_reused)
+{
+    GN_REQUIRE(n >= 1, GN_E_ARG, "gn_session_set: no tokens");
+    GN_REQUIRE(n <= s->n_ctx, GN_E_LIMIT, "the context is limited to %zu tokens, %zu were given",
+               s->n_ctx, n);
+    GN_TRY(check_ids(s, ids, n));
+    size_t common = 0;
+    while (common < s->table.n_tok && common < n - 1 && ids[common] == s->ids[common]) {
+        common++;
+    }
+    GN_TRY(gn_session_truncate(s, common));
+    GN_TRY(append(s, ids + common, n - common));
+    gn_status status = catch_up(s, s->last, 1);
+    if (status != GN_OK) {
+        s->n_ids = common;
+        return status;
+    }
+    s->last_valid = true;
+    if (n_reused != NULL) {
+        *n_reused = common;
+    }
+    return GN_OK;
+}
+
+/* Make `last` hold the logits of the last id. */
+static gn_status need_last(gn_session *s)
+{
+    if (s->last_valid) {
+        return GN_OK;
+    }
+    if (s->table.n_tok == s->n_ids) {
+        /* Evaluated without logits: its last token is evaluated again, to the same bits. */
+        s->table.n_tok--;
+    }
+    GN_TRY(catch_up(s, s->last, 1));
+    s->last_valid = true;
+    return GN_OK;
+}
+
+gn_status gn_session_next(gn_session *s, gn_sampler *sampler, int32_t *id, float *logprob)
+{
+    GN_REQUIRE(s->n_ids >= 1, GN_E_STATE, "gn_session_next: the session holds no token");
+    GN_REQUIRE(s->n_ids < s->n_ctx, GN_E_LIMIT, "the context of %zu tokens is full", s->n_ctx);
+    GN_TRY(need_last(s));
+    int32_t chosen = -1;
+    GN_TRY(gn_sampler_pick(sampler, s->last, NULL, &chosen));
+    GN_TRY(gn_sampler_accept(sampler, chosen, true));
+    float lp = 0.0f;
+    if (logprob != NULL) {
+        lp =
+            (float)((double)s->last[chosen] - gn_sample_logsumexp(s->last, s->model->info.n_vocab));
+    }
+    GN_TRY(append(s, &chosen, 1));
+    s->last_valid = false;
+    *id = chosen;
+    if (logprob != NULL) {
+        *logprob = lp;
+    }
+    return GN_OK;
+}
