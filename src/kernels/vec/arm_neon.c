@@ -1,0 +1,2 @@
+/* The kernels of vec_simd.h for NEON. */
+#include "kernels/vec/vec_simd.h"
