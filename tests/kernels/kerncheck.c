@@ -23,8 +23,8 @@
 #endif
 
 static const kc_checker *const families[] = {
-    kc_quant_checkers,
-    kc_dot_checkers,
+    kc_act_checkers,   kc_attention_checkers, kc_dot_checkers, kc_norm_checkers,
+    kc_quant_checkers, kc_rope_checkers,      kc_vec_checkers,
 };
 
 /* In the order of kernels.inc. A variant's class is that of its op, the row of "ref" before it. */
@@ -85,6 +85,19 @@ void kc_fill_special(float *p, size_t n)
     }
 }
 
+void kc_fill_sparse(float *p, size_t n, bool special)
+{
+    static const float sizes[] = {1.0f, 0.01f, 30.0f, 0x1p-70f, 0x1p-140f, 0.0f};
+    static const float rare[] = {INFINITY, -INFINITY, NAN, 3.0e38f, -3.0e38f};
+    for (size_t i = 0; i < n; i++) {
+        float size = kc_below(4) == 0 ? sizes[kc_below((uint32_t)GN_COUNTOF(sizes))] : 1.0f;
+        p[i] = kc_uniform() * size;
+        if (special && kc_below(200) == 0) {
+            p[i] = rare[kc_below((uint32_t)GN_COUNTOF(rare))];
+        }
+    }
+}
+
 /* Guarded memory. */
 #define MARGIN 64
 #define FILL   0xa5
@@ -124,6 +137,22 @@ bool kc_release(const kc_row *row)
     }
     n_blocks = 0;
     return clean || kc_differs(row, "memory in front of a buffer was written to");
+}
+
+size_t kc_strided(size_t n_rows, size_t stride, size_t used)
+{
+    return n_rows == 0 ? 0 : (n_rows - 1) * stride + used;
+}
+
+float *kc_bench_floats(size_t n)
+{
+    float *p = aligned_alloc(64, (n * sizeof *p + 63) / 64 * 64);
+    if (p == NULL) {
+        fprintf(stderr, "kerncheck: bench memory: %s\n", strerror(errno));
+        exit(2);
+    }
+    kc_fill_uniform(p, n);
+    return p;
 }
 
 /* Comparison. */
@@ -175,11 +204,14 @@ static uint64_t read_cycles(void)
 #endif
 }
 
-void kc_time(const kc_row *row, const char *label, void (*call)(void *ctx), void *ctx, double bytes,
-             double macs)
+typedef struct timing {
+    double ns;
+    double cycles;
+} timing;
+
+static timing best_of_runs(void (*call)(void *ctx), void *ctx)
 {
-    double best_ns = INFINITY;
-    double best_cycles = INFINITY;
+    timing best = {INFINITY, INFINITY};
     for (int run = 0; run < 150; run++) {
         uint64_t start_ns = gn_os_now_ns();
         uint64_t start = read_cycles();
@@ -188,17 +220,37 @@ void kc_time(const kc_row *row, const char *label, void (*call)(void *ctx), void
             call(ctx);
             n++;
         } while (gn_os_now_ns() - start_ns < 400000);
-        best_cycles = fmin(best_cycles, (double)(read_cycles() - start) / n);
-        best_ns = fmin(best_ns, (double)(gn_os_now_ns() - start_ns) / n);
+        best.cycles = fmin(best.cycles, (double)(read_cycles() - start) / n);
+        best.ns = fmin(best.ns, (double)(gn_os_now_ns() - start_ns) / n);
     }
-    printf("  %-20s %-12s %-22s %12.1f ns", row->op, row->variant, label, best_ns);
+    return best;
+}
+
+static void print_timing(const kc_row *row, const char *label, const timing *best)
+{
+    printf("  %-20s %-12s %-22s %12.1f ns", row->op, row->variant, label, best->ns);
+}
+
+void kc_time(const kc_row *row, const char *label, void (*call)(void *ctx), void *ctx, double bytes,
+             double macs)
+{
+    timing best = best_of_runs(call, ctx);
+    print_timing(row, label, &best);
     if (bytes > 0) {
-        printf(" %8.2f GB/s", bytes / best_ns);
+        printf(" %8.2f GB/s", bytes / best.ns);
     }
-    if (macs > 0 && best_cycles > 0) {
-        printf(" %7.1f MAC/cycle", macs / best_cycles);
+    if (macs > 0 && best.cycles > 0) {
+        printf(" %7.1f MAC/cycle", macs / best.cycles);
     }
     putchar('\n');
+}
+
+void kc_time_elements(const kc_row *row, const char *label, void (*call)(void *ctx), void *ctx,
+                      double elements)
+{
+    timing best = best_of_runs(call, ctx);
+    print_timing(row, label, &best);
+    printf(" %8.3f ns/element %8.3f cycles/element\n", best.ns / elements, best.cycles / elements);
 }
 
 static const kc_checker *find_checker(const char *op)
