@@ -96,7 +96,7 @@ static void put_value(gn_cli_json *json, const char *key, const gn_gguf_value *v
 
 static gn_status put_config(gn_cli_json *json, const char *key, const json_t *config)
 {
-    char *text = json_dumps(config, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *text = json_dumps(config, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
     if (text == NULL) {
         return gn_alloc_failed();
     }
@@ -304,7 +304,7 @@ static gn_status print_metadata(const gn_source *source, bool full)
     const json_t *item;
     json_object_foreach((json_t *)(uintptr_t)gn_source_config(source), key, item)
     {
-        char *text = json_dumps(item, JSON_COMPACT | JSON_ENCODE_ANY);
+        char *text = json_dumps(item, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
         if (text == NULL) {
             return gn_alloc_failed();
         }

@@ -2,6 +2,7 @@
  * so that nothing outside the folder can be reached by it. */
 #include "cli/model_path.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -54,34 +55,58 @@ static bool exists(const char *path)
     return stat(path, &st) == 0;
 }
 
-gn_status gn_cli_model_resolve(const char *name, gn_buf *out)
+/* Where the folder at `path` holds a split set, append the name of its first part. */
+static gn_status append_split(gn_buf *path)
 {
-    static const char *const suffixes[] = {"", ".gguf"};
-    if (!exists(name) && gn_cli_model_name_ok(name)) {
-        gn_buf path = {0};
-        gn_status status = GN_OK;
-        bool found = false;
-        for (size_t i = 0; status == GN_OK && !found && i < GN_COUNTOF(suffixes); i++) {
-            gn_buf_clear(&path);
-            status = gn_cli_models_folder(&path);
-            if (status == GN_E_NOT_FOUND) {
-                status = GN_OK;
-                break;
-            }
-            if (status == GN_OK) {
-                status = gn_buf_printf(&path, "/%s%s", name, suffixes[i]);
-            }
-            found = status == GN_OK && exists(path.data);
-        }
-        if (status == GN_OK && found) {
-            status = gn_buf_append(out, path.data, path.len);
-        }
-        gn_buf_fini(&path);
-        if (status != GN_OK || found) {
-            return status;
+    DIR *folder = opendir(path->data);
+    gn_status status = GN_OK;
+    const struct dirent *entry;
+    while (folder != NULL && status == GN_OK && (entry = readdir(folder)) != NULL) {
+        const char *tail = strstr(entry->d_name, "-00001-of-");
+        if (entry->d_name[0] != '.' && tail != NULL &&
+            strlen(tail) == strlen("-00001-of-00002.gguf") &&
+            strcmp(tail + strlen("-00001-of-00002"), ".gguf") == 0) {
+            status = gn_buf_printf(path, "/%s", entry->d_name);
+            break;
         }
     }
-    return gn_buf_puts(out, name);
+    if (folder != NULL) {
+        (void)closedir(folder);
+    }
+    return status;
+}
+
+/* A pulled model of that name; *found says whether `path` has it. */
+static gn_status find_pulled(const char *name, gn_buf *path, bool *found)
+{
+    static const char *const suffixes[] = {"", ".gguf"};
+    *found = false;
+    for (size_t i = 0; !*found && i < GN_COUNTOF(suffixes); i++) {
+        gn_buf_clear(path);
+        gn_status status = gn_cli_models_folder(path);
+        if (status == GN_E_NOT_FOUND) {
+            return GN_OK;
+        }
+        GN_TRY(status);
+        GN_TRY(gn_buf_printf(path, "/%s%s", name, suffixes[i]));
+        *found = exists(path->data);
+    }
+    return *found ? append_split(path) : GN_OK;
+}
+
+gn_status gn_cli_model_resolve(const char *name, gn_buf *out)
+{
+    if (exists(name) || !gn_cli_model_name_ok(name)) {
+        return gn_buf_puts(out, name);
+    }
+    gn_buf path = {0};
+    bool found = false;
+    gn_status status = find_pulled(name, &path, &found);
+    if (status == GN_OK) {
+        status = gn_buf_puts(out, found ? path.data : name);
+    }
+    gn_buf_fini(&path);
+    return status;
 }
 
 /* The resolved path of what was given to -m. */

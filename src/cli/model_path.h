@@ -50,8 +50,9 @@ GN_MUST_USE gn_status gn_cli_model_open(const gn_cli_model_args *args, gn_model 
 GN_MUST_USE gn_status gn_cli_source_open(const char *name, gn_source **out);
 GN_MUST_USE gn_status gn_cli_tokenizer_open(const char *name, gn_tokenizer **out);
 
-/* The path of the model called `name`: `name` itself where such a file or folder exists, else NAME or
- * NAME.gguf in the models folder where that exists, else `name` itself. Appends to `out`. */
+/* The path of the model called `name`: `name` itself where such a file or folder exists, else NAME (a
+ * folder; of a split set, its first part) or NAME.gguf in the models folder where that exists, else `name`
+ * itself. Appends to `out`. */
 GN_MUST_USE gn_status gn_cli_model_resolve(const char *name, gn_buf *out);
 
 /* Append the models folder: $GANGLION_MODELS, else $XDG_CACHE_HOME/ganglion/models, else
