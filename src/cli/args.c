@@ -326,12 +326,22 @@ gn_status gn_cli_args_help(const gn_cli_command *command, gn_buf *out)
         GN_TRY(gn_buf_printf(out, "\n%s\n", command->details));
     }
     GN_TRY(gn_buf_puts(out, "\nOptions:\n"));
+    size_t n_more = 0;
     for (size_t i = 0; i < command->n_options; i++) {
-        GN_TRY(help_option(&command->options[i], out));
+        if (command->options[i].more) {
+            n_more++;
+        } else {
+            GN_TRY(help_option(&command->options[i], out));
+        }
     }
     static const gn_cli_option help = {
         .letter = 'h', .name = "help", .kind = GN_CLI_FLAG, .help = "Show this text."};
     GN_TRY(help_option(&help, out));
+    if (n_more != 0) {
+        GN_TRY(gn_buf_printf(
+            out, "\n%zu more options are in the manual: ganglion generate man %s | man -l -\n",
+            n_more, command->name));
+    }
     GN_TRY(gn_buf_puts(out, "\nExample:\n"));
     for (const char *s = command->example; *s != '\0';) {
         size_t len = strcspn(s, "\n");

@@ -42,6 +42,7 @@ typedef struct gn_cli_option {
     const char *help;    /* one sentence, with the default */
     double min, max;     /* GN_CLI_INT, GN_CLI_INTS, GN_CLI_REAL */
     const char *choices; /* GN_CLI_CHOICE */
+    bool more;           /* for few users: in the man page, not in --help */
 } gn_cli_option;
 
 typedef struct gn_cli_command {
