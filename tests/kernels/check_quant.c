@@ -186,8 +186,7 @@ static bool check_quantize(const kc_row *row)
     return good;
 }
 
-/* Timing: one panel after another of a matrix far larger than the caches, as decoding does it; and
- * one small matrix again and again. */
+/* Timing. */
 typedef struct bench_ctx {
     kc_fn *fn;
     uint8_t *rows;
@@ -196,24 +195,42 @@ typedef struct bench_ctx {
     size_t at;
     size_t k;
     panel_out out;
+    const format *format;
+    gn_k_dot_panel_fn *dot; /* NULL: panels alone */
 } bench_ctx;
+
+enum { BENCH_K = 1536 };
+static int8_t act[BENCH_K];
+static float act_scale[BENCH_K / 32];
+static int32_t act_sum[BENCH_K / 16];
 
 static void call_panel(void *ctx)
 {
     bench_ctx *b = ctx;
-    ((gn_k_panel_fn *)b->fn)(b->rows + b->at * b->row_bytes, b->row_bytes, 16, b->k, b->out.q,
-                             b->out.scale, b->out.min);
+    panel_out *out = &b->out;
+    ((gn_k_panel_fn *)b->fn)(b->rows + b->at * b->row_bytes, b->row_bytes, 16, b->k, out->q,
+                             out->scale, out->min);
+    if (b->dot != NULL) {
+        float y[16];
+        b->dot(b->k, out->q, out->scale, b->format->has_min ? out->min : NULL, b->format->zero, 1,
+               act, act_scale, act_sum, y, 16);
+    }
     b->at = b->at + 32 <= b->n_rows ? b->at + 16 : 0;
 }
 
-static void bench_panel_at(const kc_row *row, const char *label, size_t total_bytes)
+static void bench_panel_at(const kc_row *row, const char *label, size_t total_bytes, bool dot)
 {
-    const format *f = format_of(row);
-    bench_ctx b = {.fn = row->fn, .k = 1536};
-    b.row_bytes = b.k / f->len * f->bytes;
+    bench_ctx b = {.fn = row->fn, .k = BENCH_K, .format = format_of(row)};
+    b.row_bytes = b.k / b.format->len * b.format->bytes;
     b.n_rows = total_bytes / b.row_bytes / 16 * 16;
     b.rows = malloc(b.n_rows * b.row_bytes);
-    b.out = (panel_out){malloc(b.k * 16), malloc(b.k / f->group * 64), malloc(b.k / f->group * 64)};
+    size_t scale_bytes = b.k / b.format->group * 64;
+    b.out = (panel_out){malloc(b.k * 16), malloc(scale_bytes), malloc(scale_bytes)};
+    if (dot) {
+        gn_kernels kernels;
+        gn_kernels_for_level(row->level, &kernels);
+        b.dot = b.format->group == 16 ? kernels.dot_panel_g16 : kernels.dot_panel_g32;
+    }
     if (b.rows != NULL && b.out.q != NULL && b.out.scale != NULL && b.out.min != NULL) {
         memset(b.rows, 0x35, b.n_rows * b.row_bytes);
         kc_time(row, label, call_panel, &b, (double)b.row_bytes * 16, 0);
@@ -224,10 +241,13 @@ static void bench_panel_at(const kc_row *row, const char *label, size_t total_by
     free(b.out.min);
 }
 
+/* A matrix that stays in the caches, and one far larger, as decoding walks through it: panel after
+ * panel, and with the product for one row of activations after each. */
 static void bench_panel(const kc_row *row)
 {
-    bench_panel_at(row, "256 KiB of weights", (size_t)256 << 10);
-    bench_panel_at(row, "384 MiB of weights", (size_t)384 << 20);
+    bench_panel_at(row, "256 KiB", (size_t)256 << 10, false);
+    bench_panel_at(row, "384 MiB", (size_t)384 << 20, false);
+    bench_panel_at(row, "384 MiB and product", (size_t)384 << 20, true);
 }
 
 static void call_dequant(void *ctx)
