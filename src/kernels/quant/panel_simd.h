@@ -53,6 +53,18 @@ GN_INLINE void add_bits(b64 codes[4], const b64 flags[4], uint8_t flag, uint8_t 
     }
 }
 
+/* Ask for part i of n of the memory that lies one panel ahead, `bytes` for this block of 16 rows.
+ * Decoding walks through all rows in order, and without this the latency of memory bounds it: the
+ * loads of a panel are too few at a time for the hardware to run ahead. Into the second level, as a
+ * panel is larger than the first; spread over the block, as few requests can be under way. An address
+ * past the end of the matrix does no harm. */
+GN_INLINE void prefetch_part(const uint8_t *ahead, size_t bytes, size_t i, size_t n)
+{
+    for (size_t at = bytes * i / n; at < bytes * (i + 1) / n; at += 64) {
+        __builtin_prefetch(ahead + at, 0, 2);
+    }
+}
+
 /* The first word of each block: a half-precision factor and what follows it. */
 GN_INLINE b64 head(const uint8_t *block, size_t stride)
 {
@@ -61,8 +73,10 @@ GN_INLINE b64 head(const uint8_t *block, size_t stride)
     return words[0];
 }
 
-GN_INLINE void block_q4_0(const uint8_t *p, size_t stride, uint8_t *q, float *scale, float *min)
+GN_INLINE void block_q4_0(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+                          float *scale, float *min)
 {
+    prefetch_part(ahead, 16 * 18, 0, 1);
     (void)min;
     b64 packed[4];
     b64 codes[4];
@@ -74,8 +88,10 @@ GN_INLINE void block_q4_0(const uint8_t *p, size_t stride, uint8_t *q, float *sc
     store_steps(steps_at(q, 16), codes);
 }
 
-GN_INLINE void block_q4_1(const uint8_t *p, size_t stride, uint8_t *q, float *scale, float *min)
+GN_INLINE void block_q4_1(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+                          float *scale, float *min)
 {
+    prefetch_part(ahead, 16 * 20, 0, 1);
     b64 packed[4];
     b64 codes[4];
     b64 factors = head(p, stride);
@@ -116,8 +132,10 @@ GN_INLINE void codes_q5(const uint8_t *nibbles, size_t stride, b64 high, uint8_t
     store_steps(steps_at(q, 16), codes);
 }
 
-GN_INLINE void block_q5_0(const uint8_t *p, size_t stride, uint8_t *q, float *scale, float *min)
+GN_INLINE void block_q5_0(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+                          float *scale, float *min)
 {
+    prefetch_part(ahead, 16 * 22, 0, 1);
     (void)min;
     b64 words[4];
     b64_load_rows(p, stride, words);
@@ -126,8 +144,10 @@ GN_INLINE void block_q5_0(const uint8_t *p, size_t stride, uint8_t *q, float *sc
     codes_q5(p + 6, stride, high, q);
 }
 
-GN_INLINE void block_q5_1(const uint8_t *p, size_t stride, uint8_t *q, float *scale, float *min)
+GN_INLINE void block_q5_1(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+                          float *scale, float *min)
 {
+    prefetch_part(ahead, 16 * 24, 0, 1);
     b64 words[4];
     b64_load_rows(p, stride, words);
     f32x16_store(scale, f32x16_from_f16(words[0]));
@@ -135,8 +155,10 @@ GN_INLINE void block_q5_1(const uint8_t *p, size_t stride, uint8_t *q, float *sc
     codes_q5(p + 8, stride, words[1], q);
 }
 
-GN_INLINE void block_q8_0(const uint8_t *p, size_t stride, uint8_t *q, float *scale, float *min)
+GN_INLINE void block_q8_0(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+                          float *scale, float *min)
 {
+    prefetch_part(ahead, 16 * 34, 0, 1);
     (void)min;
     f32x16_store(scale, f32x16_from_f16(head(p, stride)));
     for (size_t half = 0; half < 2; half++) {
@@ -178,7 +200,8 @@ GN_INLINE void store_signed_products(float *out, f32x16 d, b64 bytes)
     f32x16_store(out + 48, f32x16_mul(d, f32x16_from_i8(bytes, 3)));
 }
 
-GN_INLINE void block_q2_k(const uint8_t *p, size_t stride, uint8_t *q, float *scale, float *min)
+GN_INLINE void block_q2_k(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+                          float *scale, float *min)
 {
     b64 words[4];
     b64 codes[4];
@@ -191,6 +214,7 @@ GN_INLINE void block_q2_k(const uint8_t *p, size_t stride, uint8_t *q, float *sc
         store_products(min + 64 * c, neg_dmin, b64_and(b64_shr(words[c], 4), b64_set_u8(15)));
     }
     for (size_t piece = 0; piece < 4; piece++) {
+        prefetch_part(ahead, 16 * 84, piece, 4);
         b64 packed[4];
         uint8_t *to = steps_at(q, piece / 2 * 128 + piece % 2 * 16);
         b64_load_rows(p + 16 + 16 * piece, stride, packed);
@@ -231,7 +255,8 @@ GN_INLINE void scales_q3_k(const uint8_t *p, size_t stride, float *scale)
     store_signed_products(scale + 192, d, minus_32(s3));
 }
 
-GN_INLINE void block_q3_k(const uint8_t *p, size_t stride, uint8_t *q, float *scale, float *min)
+GN_INLINE void block_q3_k(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+                          float *scale, float *min)
 {
     (void)min;
     scales_q3_k(p, stride, scale);
@@ -239,6 +264,7 @@ GN_INLINE void block_q3_k(const uint8_t *p, size_t stride, uint8_t *q, float *sc
         b64 high[4]; /* bit i: bit 2 of the code of the i-th group of 32 */
         b64_load_rows(p + 16 * half, stride, high);
         for (size_t part = 0; part < 2; part++) {
+            prefetch_part(ahead, 16 * 110, half * 2 + part, 4);
             b64 packed[4];
             b64 codes[4];
             uint8_t flag = part == 0 ? 1 : 16;
@@ -278,10 +304,12 @@ GN_INLINE void scales_k4(const uint8_t *p, size_t stride, float *scale, float *m
     store_products(min + 64, neg_dmin, mins_hi);
 }
 
-GN_INLINE void block_q4_k(const uint8_t *p, size_t stride, uint8_t *q, float *scale, float *min)
+GN_INLINE void block_q4_k(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+                          float *scale, float *min)
 {
     scales_k4(p, stride, scale, min);
     for (size_t piece = 0; piece < 8; piece++) {
+        prefetch_part(ahead, 16 * 144, piece, 8);
         b64 packed[4];
         b64 codes[4];
         uint8_t *to = steps_at(q, piece / 2 * 64 + piece % 2 * 16);
@@ -293,13 +321,15 @@ GN_INLINE void block_q4_k(const uint8_t *p, size_t stride, uint8_t *q, float *sc
     }
 }
 
-GN_INLINE void block_q5_k(const uint8_t *p, size_t stride, uint8_t *q, float *scale, float *min)
+GN_INLINE void block_q5_k(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+                          float *scale, float *min)
 {
     scales_k4(p, stride, scale, min);
     for (size_t half = 0; half < 2; half++) {
         b64 high[4]; /* bit i: bit 4 of the code of the i-th group of 32 */
         b64_load_rows(p + 16 + 16 * half, stride, high);
         for (size_t pair = 0; pair < 4; pair++) {
+            prefetch_part(ahead, 16 * 176, half * 4 + pair, 8);
             b64 packed[4];
             b64 codes[4];
             uint8_t *to = steps_at(q, pair * 64 + half * 16);
@@ -322,7 +352,8 @@ GN_INLINE void store_six_bits(uint8_t *to, const b64 nibbles[4], const b64 high[
     }
 }
 
-GN_INLINE void block_q6_k(const uint8_t *p, size_t stride, uint8_t *q, float *scale, float *min)
+GN_INLINE void block_q6_k(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+                          float *scale, float *min)
 {
     (void)min;
     b64 words[4];
@@ -333,6 +364,7 @@ GN_INLINE void block_q6_k(const uint8_t *p, size_t stride, uint8_t *q, float *sc
         store_signed_products(scale + 64 * c, d, words[c]);
     }
     for (size_t piece = 0; piece < 4; piece++) { /* 64 codes each: 16 of four groups of 32 */
+        prefetch_part(ahead, 16 * 210, piece, 4);
         b64 low0[4];
         b64 low1[4];
         b64 high[4];
@@ -382,8 +414,10 @@ static const uint8_t iq4_table[16] = {1,   24,  45,  63,  79,  93,  106, 118,
 static const uint8_t e2m1_table[16] = {128, 129, 130, 131, 132, 134, 136, 140,
                                        128, 127, 126, 125, 124, 122, 120, 116};
 
-GN_INLINE void block_iq4_nl(const uint8_t *p, size_t stride, uint8_t *q, float *scale, float *min)
+GN_INLINE void block_iq4_nl(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+                            float *scale, float *min)
 {
+    prefetch_part(ahead, 16 * 18, 0, 1);
     (void)min;
     f32x16_store(scale, f32x16_from_f16(head(p, stride)));
     codes_by_table(p + 2, stride, b64_set_16(iq4_table), q);
@@ -397,7 +431,8 @@ GN_INLINE void block_iq4_nl(const uint8_t *p, size_t stride, uint8_t *q, float *
     f32x16_store(scale + 16 * (g),                                                                 \
                  f32x16_mul(d, f32x16_from_i8(minus_32(SCALE_IQ4_XS(words, g)), 0)))
 
-GN_INLINE void block_iq4_xs(const uint8_t *p, size_t stride, uint8_t *q, float *scale, float *min)
+GN_INLINE void block_iq4_xs(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+                            float *scale, float *min)
 {
     (void)min;
     b64 words[4];
@@ -412,13 +447,16 @@ GN_INLINE void block_iq4_xs(const uint8_t *p, size_t stride, uint8_t *q, float *
     STORE_SCALE_IQ4_XS(6);
     STORE_SCALE_IQ4_XS(7);
     for (size_t g = 0; g < 8; g++) {
+        prefetch_part(ahead, 16 * 136, g, 8);
         codes_by_table(p + 8 + 16 * g, stride, b64_set_16(iq4_table), steps_at(q, 32 * g));
     }
 }
 
 /* A power of two, halved: the two lowest are subnormal. */
-GN_INLINE void block_mxfp4(const uint8_t *p, size_t stride, uint8_t *q, float *scale, float *min)
+GN_INLINE void block_mxfp4(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+                           float *scale, float *min)
 {
+    prefetch_part(ahead, 16 * 17, 0, 1);
     (void)min;
     b64 e = b64_and(head(p, stride), b64_set_u32(255));
     b64 subnormal = b64_add_u32(b64_set_u32(0x200000), b64_shl(e, 21));
@@ -440,8 +478,10 @@ GN_INLINE void block_mxfp4(const uint8_t *p, size_t stride, uint8_t *q, float *s
             return;                                                                                \
         }                                                                                          \
         const uint8_t *block = rows;                                                               \
+        const uint8_t *ahead = block + 16 * row_bytes;                                             \
         for (size_t n = k / (len); n > 0; n--) {                                                   \
-            block_##type(block, row_bytes, q, scale, min);                                         \
+            block_##type(block, row_bytes, ahead, q, scale, min);                                  \
+            ahead += 16 * (bytes);                                                                 \
             block += (bytes);                                                                      \
             q += (len)*16;                                                                         \
             scale += (len) / (group)*16;                                                           \
