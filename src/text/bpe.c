@@ -539,7 +539,7 @@ gn_status gn_bpe_encode(const gn_bpe *bpe, gn_bpe_work *work, const char *word, 
     if (bpe->ignore_merges) {
         int32_t id;
         GN_TRY(find_word(bpe, work, word, len, &id));
-        if (id >= 0) {
+        if (id >= 0 && bpe->vocab->kind[id] != GN_VOCAB_CONTROL) {
             return gn_token_list_push(out, id);
         }
     }

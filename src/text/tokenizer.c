@@ -110,13 +110,18 @@ static void find_ends(gn_tokenizer *t)
 gn_status gn_tokenizer_finish(gn_tokenizer *t)
 {
     find_ends(t);
-    bool bytes =
-        t->model == GN_MODEL_BPE && (t->bpe.symbols == GN_BPE_BYTES || t->bpe.byte_fallback);
-    for (size_t b = 0; bytes && b < 256; b++) {
-        bytes = t->bpe.byte_id[b] >= 0;
+    gn_bpe *bpe = &t->bpe;
+    if (t->model != GN_MODEL_BPE) {
+        /* The names of bytes are kept with the BPE model's, for decoding and for broken UTF-8. */
+        bpe->symbols = GN_BPE_CHARS;
+        gn_bpe_find_bytes(bpe);
     }
-    /* A byte-level vocabulary may lack the letters of bytes that UTF-8 never has. */
-    t->keeps_bytes = bytes || (t->model == GN_MODEL_BPE && t->bpe.symbols == GN_BPE_BYTES);
+    bool fallback = t->model == GN_MODEL_BPE ? bpe->byte_fallback : t->unigram.byte_fallback;
+    for (size_t b = 0; fallback && b < 256; b++) {
+        fallback = bpe->byte_id[b] >= 0;
+    }
+    /* A byte-level vocabulary may lack the letters of bytes that UTF-8 never has: they are left out. */
+    t->keeps_bytes = fallback || bpe->symbols == GN_BPE_BYTES;
     return GN_OK;
 }
 
