@@ -1,7 +1,7 @@
-/* Selection is a bounded heap: the first k elements form a heap with the worst on top, each later element
- * that is better takes the top's place, and popping the heap sorts it. For the k of practice (tens of
- * 262,144) nearly all elements cost one comparison. Quickselect is faster for large k but has a quadratic
- * worst case, which an adversarial model file could reach. */
+/* Selection of k is a bounded heap: the first k elements form a heap with the worst on top, each later
+ * element that is better takes the top's place, and popping the heap sorts it. For the k of practice (tens
+ * of 262,144) nearly all elements cost one comparison. Selection of a mass, where tens of thousands may
+ * stay, is a quickselect that falls back to the heap before its quadratic worst case. */
 #include "sample/cand.h"
 
 #include "sample/explog.h"
@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #define FIRST_SORT 64 /* size of the first sorted part */
+#define SMALL_RUN  64 /* a run this short is sorted */
 
 static bool before(gn_logprob a, gn_logprob b)
 {
@@ -106,6 +107,51 @@ void gn_cand_sort_to(gn_cand_set *set, size_t i)
     set->n_sorted = want;
 }
 
+static gn_logprob median(gn_logprob a, gn_logprob b, gn_logprob c)
+{
+    if (before(b, a)) {
+        swap(&a, &b);
+    }
+    if (before(c, b)) {
+        return before(c, a) ? a : c;
+    }
+    return b;
+}
+
+size_t gn_cand_take_mass(gn_logprob *c, size_t n, const float *logits, double max, double mass)
+{
+    size_t low = 0; /* c[0 .. low) is taken, the last to take is in c[low .. high) */
+    size_t high = n;
+    int rounds = 0;
+    for (size_t k = n; k > 0; k >>= 1) {
+        rounds += 2;
+    }
+    for (; high - low > SMALL_RUN && rounds > 0; rounds--) {
+        /* The order is total, so one of the three comes after their median: both sides shrink. */
+        gn_logprob pivot = median(c[low], c[low + (high - low) / 2], c[high - 1]);
+        size_t middle = low;
+        double sum = 0.0;
+        for (size_t i = low; i < high; i++) {
+            if (!before(pivot, c[i])) {
+                sum += gn_sample_exp((double)logits[c[i].id] - max);
+                swap(&c[i], &c[middle++]);
+            }
+        }
+        if (sum >= mass) {
+            high = middle;
+        } else {
+            mass -= sum;
+            low = middle;
+        }
+    }
+    gn_cand_select(c + low, high - low, high - low);
+    while (low < high && mass > 0.0) {
+        mass -= gn_sample_exp((double)logits[c[low].id] - max);
+        low++;
+    }
+    return low;
+}
+
 double gn_cand_max(const gn_cand_set *set)
 {
     assert(set->n > 0);
@@ -134,8 +180,9 @@ void gn_cand_keep_from(gn_cand_set *set, double bound)
 
 void gn_cand_weights(const gn_logprob *c, size_t n, double max, double temperature, double *weights)
 {
+    double scale = 1.0 / temperature;
     for (size_t i = 0; i < n; i++) {
-        weights[i] = gn_sample_exp(((double)c[i].logprob - max) / temperature);
+        weights[i] = gn_sample_exp(((double)c[i].logprob - max) * scale);
     }
 }
 

@@ -23,7 +23,7 @@ void gn_cand_select(gn_logprob *c, size_t n, size_t k);
 void gn_cand_select_values(const float *values, size_t n, size_t k, gn_logprob *out);
 
 /* Make sure that candidate i < n is in the sorted part. Asked for 0, 1, 2 …, the sorted part grows
- * geometrically, so a walk that ends early never sorts all. */
+ * geometrically, so a walk that ends early sorts little. */
 void gn_cand_sort_to(gn_cand_set *set, size_t i);
 
 /* Largest logit of a set that is not empty. */
@@ -31,6 +31,10 @@ double gn_cand_max(const gn_cand_set *set);
 
 /* Keep those with a value ≥ bound, in the order they have. */
 void gn_cand_keep_from(gn_cand_set *set, double bound);
+
+/* Permute c[0 .. n) so that the shortest run of best candidates whose weights e^(logits[id] - max) reach
+ * `mass` stands in front, in no order; returns its length. Expected O(n), O(n log n) at worst. */
+size_t gn_cand_take_mass(gn_logprob *c, size_t n, const float *logits, double max, double mass);
 
 #define GN_CAND_BLOCK 256
 

@@ -9,7 +9,8 @@
 
 #include <assert.h>
 #include <math.h>
-#include <string.h>
+
+#define MASS_WALK 1024 /* candidates looked at one by one for a mass */
 
 /* C. Tang et al., "Top-nσ: Not All Logits Are You Need" (2024): keep logits ≥ max − n·σ, σ being the
  * standard deviation of the logits. */
@@ -40,6 +41,22 @@ static void top_k(gn_cand_set *set, size_t k)
     }
 }
 
+/* Keep the shortest run of best candidates whose weights reach `mass`. Mostly a few dozen tokens hold it and
+ * a short sorted part finds them; a flat distribution needs selection. */
+static void take_mass(gn_cand_set *set, const float *logits, double max, double mass)
+{
+    size_t keep = 0;
+    for (; keep < set->n && keep < MASS_WALK && mass > 0.0; keep++) {
+        gn_cand_sort_to(set, keep);
+        mass -= gn_sample_exp((double)logits[set->c[keep].id] - max);
+    }
+    set->n_sorted = keep;
+    if (mass > 0.0) {
+        keep += gn_cand_take_mass(set->c + keep, set->n - keep, logits, max, mass);
+    }
+    set->n = keep;
+}
+
 /* C. Meister et al., "Locally Typical Sampling" (2022): the tokens whose information −log p is closest to
  * the entropy H, until they hold the mass p. With m the mean of max − logit under the distribution,
  * |−log p_i − H| = |max − logit_i − m|: the normaliser cancels. */
@@ -62,35 +79,19 @@ static void typical(gn_cand_set *set, const float *logits, double p)
         set->c[i].logprob = (float)-fabs(max - (double)set->c[i].logprob - mean);
     }
     set->n_sorted = 0;
-    double sum = 0.0;
-    size_t keep = 0;
-    while (keep < set->n && sum < p * total) {
-        gn_cand_sort_to(set, keep);
-        sum += gn_sample_exp((double)logits[set->c[keep].id] - max);
-        keep++;
-    }
-    for (size_t i = 0; i < keep; i++) {
+    take_mass(set, logits, max, p * total);
+    for (size_t i = 0; i < set->n; i++) {
         set->c[i].logprob = logits[set->c[i].id];
     }
-    set->n = keep;
     set->n_sorted = 0;
 }
 
 /* A. Holtzman et al., "The Curious Case of Neural Text Degeneration" (2020): the smallest set of most
  * probable tokens that holds the mass p. */
-static void top_p(gn_cand_set *set, double p)
+static void top_p(gn_cand_set *set, const float *logits, double p)
 {
     double max = gn_cand_max(set);
-    double total = gn_cand_sum(set->c, set->n, max, 1.0, NULL);
-    double sum = 0.0;
-    size_t keep = 0;
-    while (keep < set->n && sum < p * total) {
-        gn_cand_sort_to(set, keep);
-        sum += gn_sample_exp((double)set->c[keep].logprob - max);
-        keep++;
-    }
-    set->n = keep;
-    set->n_sorted = set->n_sorted < keep ? set->n_sorted : keep;
+    take_mass(set, logits, max, p * gn_cand_sum(set->c, set->n, max, 1.0, NULL));
 }
 
 /* N. Nguyen et al., "Turning Up the Heat: Min-p Sampling" (2024): p_i ≥ min_p · p_max. */
@@ -136,7 +137,7 @@ void gn_sample_filter(gn_sampler *s, const float *logits, gn_cand_set *set)
         typical(set, logits, (double)p->typical_p);
     }
     if (p->top_p < 1.0F) {
-        top_p(set, (double)p->top_p);
+        top_p(set, logits, (double)p->top_p);
     }
     if (p->min_p > 0.0F) {
         min_p(set, (double)p->min_p);

@@ -221,8 +221,7 @@ static void test_selection_equals_sort(void **state)
 
 static void test_large_top_p_and_typical(void **state)
 {
-    (void)state;
-    fill_large(11, 0);
+    fill_large(11, *(const int *)*state);
     gn_logprob *sorted = gn_alloc_array(LARGE, sizeof *sorted);
     gn_logprob *c = gn_alloc_array(LARGE, sizeof *c);
     collect_large(sorted);
@@ -244,6 +243,10 @@ static void test_large_top_p_and_typical(void **state)
         gn_cand_set set = {.c = c, .n = LARGE};
         gn_sample_filter(sampler, large, &set);
         assert_int_equal(set.n, keep);
+        for (size_t k = 0; k < set.n_sorted; k++) {
+            assert_memory_equal(&set.c[k], &sorted[k], sizeof *c);
+        }
+        qsort(set.c, set.n, sizeof *c, by_rank);
         assert_memory_equal(set.c, sorted, keep * sizeof *c);
         gn_sampler_destroy(sampler);
 
@@ -290,6 +293,7 @@ static void test_explog(void **state)
 
 int main(void)
 {
+    static int shapes[] = {0, 1, 2};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_neutral),
         cmocka_unit_test(test_top_k),
@@ -300,7 +304,9 @@ int main(void)
         cmocka_unit_test(test_xtc),
         cmocka_unit_test(test_xtc_probability),
         cmocka_unit_test(test_selection_equals_sort),
-        cmocka_unit_test(test_large_top_p_and_typical),
+        cmocka_unit_test_prestate(test_large_top_p_and_typical, &shapes[0]),
+        cmocka_unit_test_prestate(test_large_top_p_and_typical, &shapes[1]),
+        cmocka_unit_test_prestate(test_large_top_p_and_typical, &shapes[2]),
         cmocka_unit_test(test_explog),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
