@@ -190,8 +190,9 @@ gn_status gn_cli_settings_from_json(gn_cli_settings *settings, const json_t *obj
         } else {
             (void)snprintf(text, sizeof text, "%.17g", json_real_value(value));
         }
-        if (gn_cli_settings_set(&changed, name, text) != GN_OK) {
-            return gn_base_fail_prefix(GN_E_FORMAT, "settings: ");
+        gn_status status = gn_cli_settings_set(&changed, name, text);
+        if (status != GN_OK) {
+            return gn_base_fail_prefix(status == GN_E_ARG ? GN_E_FORMAT : status, "settings: ");
         }
     }
     *settings = changed;
