@@ -142,7 +142,7 @@ static gn_status run_task(scorer *s, const json_t *task, totals *t)
     GN_REQUIRE(ctx != NULL, GN_E_FORMAT, "ctx: expected a string");
     GN_REQUIRE(n >= 2 && n <= MAX_ENDINGS, GN_E_FORMAT,
                "endings: found %zu, expected an array of 2 to %d strings", n, MAX_ENDINGS);
-    size_t label;
+    size_t label = 0;
     GN_TRY(read_label(json_object_get(task, "label"), n, &label));
     score scores[MAX_ENDINGS];
     for (size_t i = 0; i < n; i++) {
