@@ -68,7 +68,7 @@ static double exact(const kc_row *row, double x, double a, double *bound)
         *bound = 0x1p-21 * fabs(y) + 0x1p-120;
     } else if (strcmp(row->op, "gelu_tanh_mul") == 0) {
         y = 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-        *bound = 1e-6 * fmax(1, fabs(x));
+        *bound = 2e-7 * fmax(1, fabs(x));
     } else if (strcmp(row->op, "gelu_erf") == 0) {
         y = 0.5 * x * erfc(-x / sqrt(2));
         *bound = 2e-7 * fmax(1, fabs(x));

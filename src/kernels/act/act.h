@@ -4,7 +4,7 @@
  * tested (tests/kernels).
  *
  * exp(x): x is clamped to [-104, 89], split as n ln 2 + r with |r| <= ln 2 / 2 (Cody and Waite), and
- * exp(r), a polynomial of degree 6, is scaled by 2^n with one rounding. At most 1 ulp off; 0 for
+ * exp(r), a polynomial of degree 6, is scaled by 2^n with one rounding. Within 1.1 ulp; 0 for
  * x <= -104, -infinity included; infinity above 88.73. */
 #ifndef GN_KERNELS_ACT_ACT_H
 #define GN_KERNELS_ACT_ACT_H
@@ -24,7 +24,7 @@ typedef void gn_k_exp_sum_fn(float *s, size_t n, float max, float *sum);
 typedef void gn_k_silu_mul_fn(const float *gate, const float *up, size_t n, float *y);
 
 /* y[i] = gelu(gate[i]) * up[i] with the tanh form 0.5 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))),
- * computed as g / (1 + exp(-2 u)); y may be gate or up.   SAME, 1e-6 max(1, |g|) of gelu */
+ * computed as g / (1 + exp(-2 u)); y may be gate or up.   SAME, gelu within 2e-7 max(1, |g|) */
 typedef void gn_k_gelu_tanh_mul_fn(const float *gate, const float *up, size_t n, float *y);
 
 /* y[i] = 0.5 x (1 + erf(x / sqrt 2)), x = x[i]; y may be x.   SAME, absolute error at most

@@ -69,17 +69,27 @@ GN_INLINE void accum_tile(size_t rows, size_t width, bool half, const float *p, 
     }
 }
 
+/* As many tiles of `width` vectors as still fit behind element j; returns where they end. */
+GN_INLINE size_t accum_run(size_t rows, size_t width, bool half, const float *p, size_t ldp,
+                           const void *v, size_t ldv, size_t n, size_t d, float *o, size_t ldo,
+                           size_t j)
+{
+    if (width <= v16_tile_width(rows)) {
+        for (; j + V16_LANES * width <= d; j += V16_LANES * width) {
+            accum_tile(rows, width, half, p, ldp, v16_row(v, j, half), ldv, n, o + j, ldo,
+                       V16_LANES);
+        }
+    }
+    return j;
+}
+
 GN_INLINE void accum_rows(size_t rows, bool half, const float *p, size_t ldp, const void *v,
                           size_t ldv, size_t n, size_t d, float *o, size_t ldo)
 {
-    const size_t widest = v16_tile_width(rows) < 8 ? v16_tile_width(rows) : 8;
-    size_t j = 0;
-    for (; j + V16_LANES * widest <= d; j += V16_LANES * widest) {
-        accum_tile(rows, widest, half, p, ldp, v16_row(v, j, half), ldv, n, o + j, ldo, V16_LANES);
-    }
-    for (; j + V16_LANES <= d; j += V16_LANES) {
-        accum_tile(rows, 1, half, p, ldp, v16_row(v, j, half), ldv, n, o + j, ldo, V16_LANES);
-    }
+    size_t j = accum_run(rows, 8, half, p, ldp, v, ldv, n, d, o, ldo, 0);
+    j = accum_run(rows, 4, half, p, ldp, v, ldv, n, d, o, ldo, j);
+    j = accum_run(rows, 2, half, p, ldp, v, ldv, n, d, o, ldo, j);
+    j = accum_run(rows, 1, half, p, ldp, v, ldv, n, d, o, ldo, j);
     if (j < d) {
         accum_tile(rows, 1, half, p, ldp, v16_row(v, j, half), ldv, n, o + j, ldo, d - j);
     }
