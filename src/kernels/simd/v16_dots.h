@@ -59,6 +59,9 @@ GN_INLINE void v16_dots_tile(size_t rows, bool half, const float *q, size_t ldq,
     }
     V16_UNROLL
     for (size_t g = 0; g < width; g += group) {
+        if (g >= left) {
+            break;
+        }
         const void *key[DOTS_GROUP];
         V16_UNROLL
         for (size_t u = 0; u < group; u++) {
