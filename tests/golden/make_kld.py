@@ -28,11 +28,15 @@ NAME.bin is one zlib stream of these little-endian arrays, in this order (R = wi
 import argparse
 import json
 import math
+import os
 import pathlib
 import subprocess
 import sys
 import time
 import zlib
+
+# Waiting threads sleep, so that a busy machine is not kept busier.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import numpy as np
 
@@ -49,10 +53,26 @@ def model_path(name):
                           stdout=subprocess.PIPE).stdout.strip()
 
 
-def log_softmax(logits):
-    x = logits.astype(np.float64)
-    x -= x.max(axis=-1, keepdims=True)
-    return x - np.log(np.exp(x).sum(axis=-1, keepdims=True))
+class Rows:
+    """Predictions of one window [N_CTX, vocab]: x in float64 with log-probability x - lse[:, None]."""
+
+    def __init__(self, logits):
+        self.x = logits.astype(np.float64)
+        self.x -= self.x.max(axis=-1, keepdims=True)
+        self.exp = np.exp(self.x)
+        total = self.exp.sum(axis=-1)
+        self.lse = np.log(total)
+        self.exp /= total[:, None]
+
+    def log_prob(self, ids):
+        """Log-probabilities of ids [N_CTX, n]."""
+        return np.take_along_axis(self.x, ids, -1) - self.lse[:, None]
+
+    def best(self, n):
+        """The n most probable tokens, best first; of equals the lower id."""
+        some = np.sort(np.argpartition(-self.x, n, axis=-1)[:, :n], -1)
+        order = np.argsort(-np.take_along_axis(self.x, some, -1), axis=-1, kind="stable")
+        return np.take_along_axis(some, order, -1)
 
 
 # ---- the truth -----------------------------------------------------------------------------------
@@ -187,7 +207,7 @@ def truth(path, windows):
     for ids in windows:
         with torch.inference_mode():
             logits = model(torch.tensor([ids]), use_cache=False).logits[0].numpy()
-        yield log_softmax(logits)
+        yield Rows(logits)
 
 
 # ---- llama.cpp -----------------------------------------------------------------------------------
@@ -203,7 +223,7 @@ class LlamaCpp:
     def rows(self, ids):
         self.llm.reset()
         self.llm.eval(ids)
-        return log_softmax(np.array(self.llm.scores[:len(ids)]))
+        return Rows(self.llm.scores[:len(ids)])
 
 
 def make_windows(path):
@@ -220,12 +240,13 @@ def make_windows(path):
 # ---- comparing -----------------------------------------------------------------------------------
 
 def kld_full(p, q):
-    return (np.exp(p) * (p - q)).sum(axis=-1)
+    own = np.einsum("ij,ij->i", p.exp, p.x) - p.lse
+    return own - (np.einsum("ij,ij->i", p.exp, q.x) - q.lse)
 
 
 def kld_top(p, q, top):
     """Over K + 1 classes: the tokens of `top`, and all others as one."""
-    pt, qt = np.take_along_axis(p, top, -1), np.take_along_axis(q, top, -1)
+    pt, qt = p.log_prob(top), q.log_prob(top)
     p_rest = np.maximum(1 - np.exp(pt).sum(-1), 1e-12)
     q_rest = np.maximum(1 - np.exp(qt).sum(-1), 1e-12)
     return (np.exp(pt) * (pt - qt)).sum(-1) + p_rest * np.log(p_rest / q_rest)
@@ -255,13 +276,13 @@ def main():
             for name in engines}
     start = time.time()
     for number, (ids, p) in enumerate(zip(windows, truth(path, windows))):
-        order = np.argsort(-p, axis=-1, kind="stable")[:, :256]
+        order = p.best(256)
         top = order[:, :K]
-        after = np.array(ids[1:] + [0])
-        next_p = p[np.arange(N_CTX), after]
-        rank = (p > next_p[:, None]).sum(-1)
+        after = np.array(ids[1:] + [0])[:, None]
+        next_p = p.log_prob(after)[:, 0]
+        rank = (p.x > np.take_along_axis(p.x, after, -1)).sum(-1)
         next_p[-1] = rank[-1] = 0
-        steps = np.rint(np.take_along_axis(p, top, -1) / LP_UNIT).astype(np.int64)
+        steps = np.rint(p.log_prob(top) / LP_UNIT).astype(np.int64)
         data["top_id"].append(top)
         data["top_lp"].append(np.diff(steps, axis=-1, prepend=0))
         data["next_lp"].append(next_p)
@@ -271,8 +292,8 @@ def main():
             s["kld"].append(kld_full(p, q))
             for k, values in s["top"].items():
                 values.append(kld_top(p, q, order[:, :k]))
-            s["same"].append(p.argmax(-1) == q.argmax(-1))
-            next_q = q[np.arange(N_CTX), after]
+            s["same"].append(order[:, 0] == q.x.argmax(-1))
+            next_q = q.log_prob(after)[:, 0]
             next_q[-1] = 0
             s["next"].append(next_q)
             print(f"{options.name}: window {number}, {time.time() - start:.0f} s, {name} "
