@@ -127,6 +127,10 @@ class Figures:
         self.ppl = math.exp(-sum(lp for _, lp in found) / len(found))
         self.ppl_f32 = math.exp(-sum(golden.next_lp[row] for row, _ in found) / len(found))
         self.ppl_llamacpp = math.exp(-sum(golden.ll_next_lp[row] for row, _ in found) / len(found))
+        # A mean of n log-probabilities, each off by about sqrt(2 KLD) either way, is off by this much: two
+        # engines of the same quality differ by it, and one can be nearer to the truth by mere luck.
+        luck = math.sqrt(2 * sum(golden.ll_kld) / golden.n / len(found))
+        self.ppl_allowed = max(abs(self.ppl_llamacpp - self.ppl_f32), self.ppl_f32 * luck)
         self.mean = sum(self.kld) / golden.n
         self.worst = max(self.kld)
         self.worst_row = self.kld.index(self.worst)
@@ -143,7 +147,7 @@ class Figures:
                 f"{self.late_llamacpp:.6g}, {self.late / self.late_llamacpp:.3f}), p99.9 "
                 f"{self.p999:.4g}, worst {self.worst:.4g} at row {self.worst_row}, same top "
                 f"{self.same_top:.4f}, perplexity {self.ppl:.4f} (f32 {self.ppl_f32:.4f}, llama.cpp "
-                f"{self.ppl_llamacpp:.4f})")
+                f"{self.ppl_llamacpp:.4f}, allowed distance {self.ppl_allowed:.4f})")
 
 
 def measure(golden, path, *options):
