@@ -1,6 +1,5 @@
 /* `ganglion run`: one answer to -p or -f, else a chat. */
 #include "base/alloc.h"
-#include "base/utf8.h"
 #include "cli/answer.h"
 #include "cli/chat.h"
 #include "cli/commands.h"
@@ -271,6 +270,13 @@ static gn_status run_with_model(const options *o, gn_model *model, uint64_t load
     };
     gn_cli_asker asker = {0};
     gn_status status = gn_cli_asker_init(&asker, model, &asker_options);
+    if (status == GN_E_UNSUPPORTED) {
+        status = gn_base_fail_prefix(status, "%s: ", o->model.path);
+    } else if (status == GN_OK && o->n_ctx > asker.info.n_ctx_train) {
+        (void)fprintf(stderr,
+                      "(the model was made for %d tokens of context, less than --ctx %lld)\n",
+                      asker.info.n_ctx_train, (long long)o->n_ctx);
+    }
     if (status == GN_OK && once) {
         status = run_once(o, &asker, load_ns);
     } else if (status == GN_OK && !asker.info.has_chat_template) {

@@ -192,6 +192,20 @@ def test_answer_cut_by_the_context_is_said():
     assert err == "(the answer is cut: the context of 64 tokens is full)\n"
 
 
+def test_a_larger_context_than_the_model_s_is_said():
+    _, err = run("-p", "Hi", "-n", "2", "--ctx", "100000")
+    assert re.fullmatch(r"\(the model was made for \d+ tokens of context, less than --ctx 100000\)\n",
+                        err)
+
+
+def test_an_encoder_is_refused_by_name():
+    encoder = CACHE / "ganglion/models/all-minilm-l6-v2"
+    if not encoder.exists():
+        pytest.skip("needs all-minilm-l6-v2: tools/fetch_models all-minilm-l6-v2")
+    _, err = run("-m", str(encoder), "-p", "Hi", code=3)
+    assert err.startswith(f"ganglion run: {encoder}: ") and err.count("\n") == 1
+
+
 def test_bad_utf8_prompt(tmp_path):
     path = tmp_path / "prompt"
     path.write_bytes(b"caf\xe9")
