@@ -31,7 +31,8 @@ enum {
     HEADER_BYTES = 24,
     MIN_VALUE_BYTES = 8 + 1 + 4 + 1,          /* key length, key, type, value */
     MIN_TENSOR_BYTES = 8 + 1 + 4 + 8 + 4 + 8, /* name length, name, rank, one dim, type, offset */
-    ARRAY_HEAD_BYTES = 12
+    ARRAY_HEAD_BYTES = 12,
+    FILE_DTYPE_END = 1000 /* tensor/dtype.h: from here on numbers are ours and no file's */
 };
 
 /* Bytes of one value of the type in the file; 0 for strings and arrays, whose size varies. */
@@ -318,13 +319,13 @@ static gn_status read_shape(reader *r, gn_view *view)
     return GN_OK;
 }
 
-/* Type, row and total size. Ids from 1000 on are ours and no file's. */
+/* Type, row and total size. */
 static gn_status read_dtype(reader *r, gn_view *view)
 {
     size_t at = r->pos;
     uint32_t id = 0;
     GN_TRY(read_u32(r, "tensor type", &id));
-    const gn_dtype_info *info = id < 1000 ? gn_dtype_find(id) : NULL;
+    const gn_dtype_info *info = id < FILE_DTYPE_END ? gn_dtype_find(id) : NULL;
     GN_REQUIRE(info != NULL, GN_E_FORMAT,
                "offset %zu: tensor type: found %" PRIu32 ", expected a type number in use", at, id);
     uint64_t row = view->shape[view->n_dims - 1];
@@ -342,7 +343,7 @@ static gn_status read_dtype(reader *r, gn_view *view)
     return GN_OK;
 }
 
-/* The offset goes to view->data by way of *offset once the start of the data section is known. */
+/* view->data stays NULL until the start of the data section is known; place_tensors() sets it. */
 static gn_status read_tensor(reader *r, uint32_t alignment, gn_gguf_tensor *tensor,
                              uint64_t *offset)
 {

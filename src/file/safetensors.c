@@ -57,9 +57,11 @@ static const gn_dtype_info *find_dtype(const char *name)
 {
     static const dtype_name table[] = {
         {"F32", GN_DTYPE_F32},         {"F16", GN_DTYPE_F16},         {"BF16", GN_DTYPE_BF16},
-        {"F8_E4M3", GN_DTYPE_F8_E4M3}, {"F8_E5M2", GN_DTYPE_F8_E5M2}, {"F64", GN_DTYPE_F64},
-        {"I8", GN_DTYPE_I8},           {"I16", GN_DTYPE_I16},         {"I32", GN_DTYPE_I32},
-        {"I64", GN_DTYPE_I64},         {"U8", GN_DTYPE_U8},           {"BOOL", GN_DTYPE_BOOL},
+        {"F64", GN_DTYPE_F64},         {"F8_E4M3", GN_DTYPE_F8_E4M3}, {"F8_E5M2", GN_DTYPE_F8_E5M2},
+        {"F8_E8M0", GN_DTYPE_F8_E8M0}, {"I8", GN_DTYPE_I8},           {"I16", GN_DTYPE_I16},
+        {"I32", GN_DTYPE_I32},         {"I64", GN_DTYPE_I64},         {"U8", GN_DTYPE_U8},
+        {"U16", GN_DTYPE_U16},         {"U32", GN_DTYPE_U32},         {"U64", GN_DTYPE_U64},
+        {"BOOL", GN_DTYPE_BOOL},
     };
     for (size_t i = 0; i < GN_COUNTOF(table); i++) {
         if (strcmp(name, table[i].name) == 0) {
@@ -69,11 +71,10 @@ static const gn_dtype_info *find_dtype(const char *name)
     return NULL;
 }
 
-/* Types of the format that no view can hold. */
+/* Types of the format that no view can hold: parts of a byte, and complex numbers. */
 static bool is_foreign_dtype(const char *name)
 {
-    static const char *const names[] = {"U16",     "U32",     "U64", "F8_E8M0",     "F4",
-                                        "F6_E2M3", "F6_E3M2", "C64", "F8_E4M3FNUZ", "F8_E5M2FNUZ"};
+    static const char *const names[] = {"F4", "F6_E2M3", "F6_E3M2", "C64"};
     for (size_t i = 0; i < GN_COUNTOF(names); i++) {
         if (strcmp(name, names[i]) == 0) {
             return true;

@@ -43,10 +43,16 @@
     X(TQ2_0, 35, 256, 66, 0)                                                                       \
     X(MXFP4, 39, 32, 17, 1)                                                                        \
     X(NVFP4, 40, 64, 36, 0)                                                                        \
+    X(Q1_0, 41, 128, 18, 0)                                                                        \
+    X(Q2_0, 42, 64, 18, 0)                                                                         \
     X(F8_E4M3, 1001, 1, 1, 0)                                                                      \
     X(F8_E5M2, 1002, 1, 1, 0)                                                                      \
     X(U8, 1003, 1, 1, 0)                                                                           \
-    X(BOOL, 1004, 1, 1, 0)
+    X(BOOL, 1004, 1, 1, 0)                                                                         \
+    X(U16, 1005, 1, 2, 0)                                                                          \
+    X(U32, 1006, 1, 4, 0)                                                                          \
+    X(U64, 1007, 1, 8, 0)                                                                          \
+    X(F8_E8M0, 1008, 1, 1, 0)
 
 typedef enum gn_dtype {
 #define GN_DTYPE_ENUM(name, id, len, bytes, computed) GN_DTYPE_##name = (id),

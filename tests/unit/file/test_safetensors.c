@@ -70,6 +70,8 @@ static void test_every_dtype(void **state)
         {"I16", GN_DTYPE_I16, 2},         {"I8", GN_DTYPE_I8, 1},
         {"U8", GN_DTYPE_U8, 1},           {"BOOL", GN_DTYPE_BOOL, 1},
         {"F8_E4M3", GN_DTYPE_F8_E4M3, 1}, {"F8_E5M2", GN_DTYPE_F8_E5M2, 1},
+        {"F8_E8M0", GN_DTYPE_F8_E8M0, 1}, {"U16", GN_DTYPE_U16, 2},
+        {"U32", GN_DTYPE_U32, 4},         {"U64", GN_DTYPE_U64, 8},
     };
     for (size_t i = 0; i < GN_COUNTOF(rows); i++) {
         char header[128];
@@ -131,8 +133,8 @@ static const fault faults[] = {
     {"dtype unknown", T("\"dtype\":\"F33\"," SHAPE OFFSETS), 16, "dtype: found \"F33\"", GN_OK},
     {"dtype in small letters", T("\"dtype\":\"f32\"," SHAPE OFFSETS), 16, "dtype: found \"f32\"",
      GN_OK},
-    {"dtype not ours", T("\"dtype\":\"F8_E8M0\"," SHAPE OFFSETS), 16,
-     "dtype: found F8_E8M0, which is known but not supported", GN_E_UNSUPPORTED},
+    {"dtype not ours", T("\"dtype\":\"F4\"," SHAPE OFFSETS), 16,
+     "dtype: found F4, which is known but not supported", GN_E_UNSUPPORTED},
     {"no shape", T(DTYPE OFFSETS), 16, "shape: found nothing, expected an array", GN_OK},
     {"shape a number", T(DTYPE "\"shape\":4," OFFSETS), 16, "shape: found an integer", GN_OK},
     {"dimension 0", T(DTYPE "\"shape\":[0,2],\"data_offsets\":[0,0]"), 0,
