@@ -129,7 +129,10 @@ static gn_status run(const void *options_, const gn_cli_list *args)
         status = check_ids(o, ids, n, info.n_vocab);
     }
     if (status == GN_OK) {
-        status = gn_session_create(model, NULL, &session);
+        /* Models with LongRoPE choose their angles by the context: let it be as long as the ids. */
+        bool fits = n <= (size_t)info.n_ctx_train;
+        gn_session_options session_options = {.n_ctx = fits ? (int32_t)n : info.n_ctx_train};
+        status = gn_session_create(model, &session_options, &session);
     }
     if (status == GN_OK) {
         status =
