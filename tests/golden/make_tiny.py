@@ -299,12 +299,13 @@ def phi():
     cls = transformers.Phi3ForCausalLM
     plain, rows = make("phi3", cls, config(rope()), seed=7)
     factors = dict(short_factor=[1.0, 1.1, 1.4, 2.0], long_factor=[1.2, 2.0, 4.0, 8.0])
-    # All positions lie within the original context: the short factors count.
-    _, other = make("phi3_longrope", cls,
-                    config(rope(kind="longrope", **factors, original_max_position_embeddings=128),
-                           max_position_embeddings=1024, original_max_position_embeddings=128),
-                    weights_of=plain)
-    differs("phi3_longrope", rows, other)
+    # The sequence lies within the original context (the short factors count for all of it), or not.
+    for name, original in (("phi3_longrope", 128), ("phi3_longrope_long", 64)):
+        parameters = rope(kind="longrope", **factors, original_max_position_embeddings=original)
+        _, other = make(name, cls, config(parameters, max_position_embeddings=1024,
+                                          original_max_position_embeddings=original), weights_of=plain)
+        differs(name, rows, other)
+        rows = other
 
 
 def mixtral():
@@ -319,12 +320,12 @@ def mixtral():
 
 def gguf_tokenizer(writer):
     """A vocabulary of the right size: the loader wants one, no test asks what it says."""
-    tokens = ["<unk>", "<s>", "</s>"] + [f"t{i}" for i in range(3, VOCAB)]
+    tokens = ["<unk>", "<s>", "</s>", "a", "b", "ab"] + [f"t{i}" for i in range(6, VOCAB)]
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("default")
     writer.add_token_list(tokens)
     writer.add_token_types([2, 3, 3] + [1] * (VOCAB - 3))
-    writer.add_token_merges(["t 3"])
+    writer.add_token_merges(["a b"])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
 
