@@ -250,6 +250,8 @@ static void output(gn_net *net, float *logits, float *hidden)
         return;
     }
     gn_acts acts = acts_of(net, net->h, hp->n_embd);
+    /* Nothing averages out what is lost here, and it is one row of a sequence: all of it is kept. */
+    acts.two_planes = true;
     const gn_matmul head = {&net->w.output, logits, hp->n_vocab};
     gn_compute_matmul(net->compute, &acts, &head, 1);
     if (hp->logit_softcap > 0.0f) {

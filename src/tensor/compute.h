@@ -4,9 +4,9 @@
  * workers, or which worker ran it. Two forms of activations:
  *
  * int8   per block of 32 values an int8 form with an f32 scale; integer dot products with the weight's own
- *        quants (kernels/dot). A row with outliers, judged by its own content, gets a second int8 plane that
- *        holds what the first one left over, so its error falls from 2^-8 to 2^-16 of each block's largest
- *        value. The plane is one more row for the same kernels; the two results are added.
+ *        quants (kernels/dot). A row that would lose too much, judged by its own content, gets a second int8
+ *        plane that holds what the first one left over, so its error falls from 2^-8 to 2^-16 of each
+ *        block's largest value. The plane is one more row for the same kernels; the two results are added.
  * f32    weights de-quantized row by row, f32 multiply-adds (kernels/vec). For unquantized weights always,
  *        for all weights in exact mode. */
 #ifndef GN_TENSOR_COMPUTE_H
@@ -38,6 +38,7 @@ typedef struct gn_acts {
     size_t ldx;
     size_t m;
     size_t k;
+    bool two_planes; /* int8: every row gets a second plane, whatever it holds */
 } gn_acts;
 
 /* One product y[i*ldy + r] = Σ_j w[r][j]·x[i][j]; w is [n_out, k] of a computed type. */
