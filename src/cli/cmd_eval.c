@@ -13,6 +13,13 @@ static const gn_cli_option rows[] = {
      .offset = offsetof(gn_cli_eval_options, base),
      .value = "MODEL|FILE",
      .help = "kld: what is compared with: a model, or a file of its logits."},
+    {.name = "base-activations",
+     .kind = GN_CLI_CHOICE,
+     .offset = offsetof(gn_cli_eval_options, base_activations),
+     .choices = "int8|f32",
+     .help =
+         "kld: activations of the base model; default: int8. With f32 a model is measured against "
+         "its own exact form."},
     {.name = "save-base",
      .kind = GN_CLI_TEXT,
      .offset = offsetof(gn_cli_eval_options, save_base),

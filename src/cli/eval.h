@@ -10,8 +10,9 @@ typedef struct gn_cli_eval_options {
     gn_cli_model_args model;
     const char *base;
     const char *save_base;
-    int64_t ctx;   /* tokens a window */
-    int64_t limit; /* windows or tasks at most; 0: all */
+    int base_activations; /* gn_activations */
+    int64_t ctx;          /* tokens a window */
+    int64_t limit;        /* windows or tasks at most; 0: all */
     bool json;
 } gn_cli_eval_options;
 

@@ -109,6 +109,7 @@ static gn_status open_model(const gn_cli_eval_options *options, const char *path
                "found no text, expected FILE (only a saved base holds its tokens)");
     gn_cli_model_args args = options->model;
     args.path = options->base;
+    args.activations = options->base_activations;
     GN_TRY(gn_cli_model_open(&args, &base->model));
     size_t found = (size_t)gn_model_get_info(base->model).n_vocab;
     GN_REQUIRE(found == n_vocab, GN_E_FORMAT,
