@@ -126,18 +126,37 @@ static gn_status find_joined(const gn_bpe *bpe, const gn_bpe_merge *m, int32_t *
     return GN_OK;
 }
 
+/* Vocabularies list the pieces in the order of their merges, so that most of the searching can be done
+ * by looking at the id after the last one found; memory is then read in order. */
+static bool is_next(const gn_bpe *bpe, const gn_bpe_merge *m)
+{
+    int32_t id = bpe->last_joined + 1;
+    if (bpe->prefix != NULL || id >= bpe->vocab->n) {
+        return false;
+    }
+    size_t len;
+    const char *s = gn_vocab_spelling(bpe->vocab, id, &len);
+    return len == m->left_len + m->right_len && memcmp(s, m->left, m->left_len) == 0 &&
+           memcmp(s + m->left_len, m->right, m->right_len) == 0;
+}
+
 gn_status gn_bpe_add(gn_bpe *bpe, const gn_bpe_merge *merge, uint32_t rank)
 {
     int32_t left = gn_vocab_find(bpe->vocab, merge->left, merge->left_len);
     int32_t right = gn_vocab_find(bpe->vocab, merge->right, merge->right_len);
     int32_t joined = -1;
     if (left >= 0 && right >= 0) {
-        GN_TRY(find_joined(bpe, merge, &joined));
+        if (is_next(bpe, merge)) {
+            joined = bpe->last_joined + 1;
+        } else {
+            GN_TRY(find_joined(bpe, merge, &joined));
+        }
     }
     GN_REQUIRE(joined >= 0, GN_E_FORMAT,
                "merge %u: found \"%.*s\" + \"%.*s\", expected parts and a whole that are tokens",
                rank, (int)(merge->left_len < 40 ? merge->left_len : 40), merge->left,
                (int)(merge->right_len < 40 ? merge->right_len : 40), merge->right);
+    bpe->last_joined = joined;
     size_t i = pair_slot(bpe, pair_key(left, right));
     bpe->pairs[i] = (gn_bpe_pair){pair_key(left, right), rank, joined};
     return GN_OK;

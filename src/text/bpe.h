@@ -29,10 +29,11 @@ typedef struct gn_bpe {
     int32_t byte_id[256]; /* the byte's letter or <0xNN>; -1 where the vocabulary has none */
     gn_bpe_pair *pairs;   /* open addressing; NULL while by_score */
     size_t cap;
-    uint32_t *rank;   /* [n_vocab], by_score only; UINT32_MAX: never joined to */
-    size_t max_piece; /* bytes, by_score only */
-    char *prefix;     /* put before every symbol of a word but the first; NULL: nothing */
-    char *suffix;     /* put after the last symbol of a word; NULL: nothing */
+    uint32_t *rank;      /* [n_vocab], by_score only; UINT32_MAX: never joined to */
+    size_t max_piece;    /* bytes, by_score only */
+    int32_t last_joined; /* of the merge added last: the next one's is often the id after it */
+    char *prefix;        /* put before every symbol of a word but the first; NULL: nothing */
+    char *suffix;        /* put after the last symbol of a word; NULL: nothing */
 } gn_bpe;
 
 typedef struct gn_bpe_symbol {

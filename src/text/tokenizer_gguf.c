@@ -355,55 +355,80 @@ static bool strips_behind(const loader *l, const char *s, size_t len)
     return (framed && !text_end) || (len == 4 && memcmp(s, "</s>", 4) == 0);
 }
 
-/* What a user-defined piece looks like in the text: with spaces for its marks. Written into `text`. */
-static gn_status unmark(gn_buf *text, const char *s, size_t len)
+/* Spaces as the vocabulary's marks, appended to `text`. */
+static gn_status put_marks(gn_buf *text, const char *s, size_t len)
 {
-    const size_t mark = strlen(MARK);
-    for (size_t i = 0; i < len;) {
-        bool is_mark = len - i >= mark && memcmp(s + i, MARK, mark) == 0;
-        GN_TRY(gn_buf_putc(text, is_mark ? ' ' : s[i]));
-        i += is_mark ? mark : 1;
+    for (size_t i = 0; i < len; i++) {
+        GN_TRY(s[i] == ' ' ? gn_buf_puts(text, MARK) : gn_buf_putc(text, s[i]));
     }
     return GN_OK;
 }
 
-static gn_status add_specials(const loader *l, gn_special_item *items, gn_buf *texts)
+static bool has_space(const char *s, size_t len)
+{
+    return memchr(s, ' ', len) != NULL || memmem(s, len, MARK, strlen(MARK)) != NULL;
+}
+
+typedef struct special_lists {
+    gn_special_item *raw;
+    gn_special_item *marked;
+    size_t n_raw;
+    size_t n_marked;
+    gn_buf texts; /* spellings of `marked` */
+} special_lists;
+
+/* User-defined pieces with spaces in them are looked for where SentencePiece does it: in the text
+ * whose spaces are marks. The rest are looked for in the text as it is. */
+static gn_status list_special(const loader *l, special_lists *lists, int32_t id)
+{
+    unsigned kind = l->t->vocab.kind[id];
+    size_t len;
+    const char *s = gn_vocab_spelling(&l->t->vocab, id, &len);
+    if (kind == GN_VOCAB_USER && l->marked && has_space(s, len)) {
+        size_t at = lists->texts.len;
+        GN_TRY(put_marks(&lists->texts, s, len));
+        s = lists->texts.data + at;
+        len = lists->texts.len - at;
+        lists->marked[lists->n_marked++] = (gn_special_item){{s, len, id}, 0};
+        return GN_OK;
+    }
+    l->t->added[id] = true;
+    unsigned flags = kind == GN_VOCAB_USER ? 0u : (unsigned)GN_SPECIAL_CONTROL;
+    flags |= strips_behind(l, s, len) ? (unsigned)GN_SPECIAL_RSTRIP : 0u;
+    lists->raw[lists->n_raw++] = (gn_special_item){{s, len, id}, flags};
+    return GN_OK;
+}
+
+static gn_status list_specials(const loader *l, special_lists *lists)
 {
     gn_tokenizer *t = l->t;
     gn_vocab *vocab = &t->vocab;
-    size_t n = 0;
-    /* Reserved once, so that the items may point into it. */
-    GN_TRY(gn_buf_reserve(texts, vocab->start[vocab->n]));
+    /* Reserved once, so that the items may point into it: a mark takes three bytes for one. */
+    GN_TRY(gn_buf_reserve(&lists->texts, 3 * (size_t)vocab->start[vocab->n]));
     for (int32_t id = 0; id < vocab->n; id++) {
         unsigned kind = vocab->kind[id];
-        size_t len;
-        const char *s = gn_vocab_spelling(vocab, id, &len);
-        if ((kind != GN_VOCAB_CONTROL && kind != GN_VOCAB_UNKNOWN && kind != GN_VOCAB_USER) ||
-            len == 0) {
-            continue;
+        bool special =
+            kind == GN_VOCAB_CONTROL || kind == GN_VOCAB_UNKNOWN || kind == GN_VOCAB_USER;
+        if (special && vocab->start[id + 1] - vocab->start[id] > 1) {
+            GN_TRY(list_special(l, lists, id));
         }
-        unsigned flags = kind == GN_VOCAB_USER ? 0u : (unsigned)GN_SPECIAL_CONTROL;
-        if (kind == GN_VOCAB_USER && l->marked) {
-            size_t at = texts->len;
-            GN_TRY(unmark(texts, s, len));
-            s = texts->data + at;
-            len = texts->len - at;
-        } else {
-            t->added[id] = true;
-        }
-        flags |= strips_behind(l, s, len) ? (unsigned)GN_SPECIAL_RSTRIP : 0u;
-        items[n++] = (gn_special_item){{s, len, id}, flags};
     }
-    return gn_special_build(&t->raw, items, n);
+    GN_TRY(gn_special_build(&t->raw, lists->raw, lists->n_raw));
+    return gn_special_build(&t->normalized, lists->marked, lists->n_marked);
 }
 
 static gn_status read_specials(const loader *l)
 {
-    gn_buf texts = {0};
-    gn_special_item *items = gn_alloc_array((size_t)l->t->vocab.n, sizeof *items);
-    gn_status status = items != NULL ? add_specials(l, items, &texts) : gn_alloc_failed();
-    gn_buf_fini(&texts);
-    gn_free(items);
+    size_t n = (size_t)l->t->vocab.n;
+    special_lists lists = {
+        .raw = gn_alloc_array(n, sizeof *lists.raw),
+        .marked = gn_alloc_array(n, sizeof *lists.marked),
+    };
+    gn_status status =
+        lists.raw != NULL && lists.marked != NULL ? list_specials(l, &lists) : gn_alloc_failed();
+    gn_buf_fini(&lists.texts);
+    gn_free(lists.marked);
+    gn_free(lists.raw);
     return status;
 }
 

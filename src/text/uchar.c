@@ -1,7 +1,28 @@
-/* Categories come from utf8proc; the lists that are closed in Unicode are written out. */
+/* Categories come from utf8proc; the lists that are closed in Unicode are written out. The classes that
+ * only the `tokenizers` library's steps use follow its older tables where they differ. */
 #include "text/uchar.h"
 
+#include <stddef.h>
 #include <utf8proc.h>
+
+#include "text/uchar_differs.inc"
+
+static bool in_ranges(const uint32_t (*ranges)[2], size_t n, uint32_t cp)
+{
+    size_t lo = 0;
+    while (lo < n) {
+        size_t mid = lo + (n - lo) / 2;
+        if (cp < ranges[mid][0]) {
+            n = mid;
+        } else if (cp > ranges[mid][1]) {
+            lo = mid + 1;
+        } else {
+            return true;
+        }
+    }
+    return false;
+}
+#define IN(ranges, cp) in_ranges(ranges, sizeof(ranges) / sizeof((ranges)[0]), cp)
 
 bool gn_uchar_is_space(uint32_t cp)
 {
@@ -36,7 +57,7 @@ bool gn_uchar_is_punct(uint32_t cp)
                (cp >= 0x5b && cp <= 0x60) || (cp >= 0x7b && cp <= 0x7e);
     }
     utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)cp);
-    return c >= UTF8PROC_CATEGORY_PC && c <= UTF8PROC_CATEGORY_PO;
+    return (c >= UTF8PROC_CATEGORY_PC && c <= UTF8PROC_CATEGORY_PO) != IN(punct_differs, cp);
 }
 
 bool gn_uchar_is_word(uint32_t cp)
@@ -48,7 +69,11 @@ bool gn_uchar_is_word(uint32_t cp)
 
 bool gn_uchar_is_mark_nonspacing(uint32_t cp)
 {
-    return cp >= 0x300 && utf8proc_category((utf8proc_int32_t)cp) == UTF8PROC_CATEGORY_MN;
+    if (cp < 0x300) {
+        return false;
+    }
+    bool mn = utf8proc_category((utf8proc_int32_t)cp) == UTF8PROC_CATEGORY_MN;
+    return mn != IN(mn_differs, cp);
 }
 
 bool gn_uchar_is_control(uint32_t cp)
@@ -60,8 +85,9 @@ bool gn_uchar_is_control(uint32_t cp)
         return cp < 0x20 || cp == 0x7f;
     }
     utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)cp);
-    return c == UTF8PROC_CATEGORY_CC || c == UTF8PROC_CATEGORY_CF || c == UTF8PROC_CATEGORY_CN ||
-           c == UTF8PROC_CATEGORY_CO;
+    bool control =
+        c == UTF8PROC_CATEGORY_CC || c == UTF8PROC_CATEGORY_CF || c == UTF8PROC_CATEGORY_CO;
+    return control != IN(control_differs, cp);
 }
 
 bool gn_uchar_is_cjk(uint32_t cp)
