@@ -1,0 +1,159 @@
+/* Promise 1: a position's logits have the same bits however its prefix was computed: any number of threads,
+ * any split into batches, any order of pages, alone or beside other sequences. Run on tiny checkpoints of
+ * every architecture, and on SmolLM2 (quantized) where it is in the cache. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "model/net.h"
+
+#define N_TOK 150u
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define RUNNING_SANITIZED 1
+#else
+#define RUNNING_SANITIZED 0
+#endif
+
+typedef struct way {
+    int threads;
+    uint32_t chunk;
+    uint64_t shuffle;
+    bool beside; /* another sequence's rows in each batch */
+} way;
+
+static const way ways[] = {
+    {1, 256, 0, false}, {2, 1, 0, false}, {3, 7, 5, false},   {8, 64, 9, false},
+    {1, 1, 77, false},  {2, 64, 3, true}, {3, 100, 11, true}, {8, 256, 1234, false},
+};
+
+static int32_t token(uint32_t i, uint32_t n_vocab)
+{
+    return (int32_t)((i * 7919u + 13u) % n_vocab);
+}
+
+/* Logits of all N_TOK positions, computed in one way: [N_TOK, n_vocab] (free). */
+static float *compute(const gn_source *source, bool exact, way w)
+{
+    gn_os_pool *pool = NULL;
+    gn_net *net = NULL;
+    gn_kv_pool *kv = NULL;
+    assert_int_equal(gn_os_pool_create(w.threads, &pool), GN_OK);
+    if (gn_net_create(source, pool, exact, &net) != GN_OK) {
+        fail_msg("%s", gn_error_message());
+    }
+    gn_kv_shape shape = gn_net_kv_shape(net);
+    assert_int_equal(gn_kv_pool_create(&shape, 1ull << 30, &kv), GN_OK);
+    gn_kv_pool_shuffle(kv, w.shuffle);
+    gn_kv_table tables[2];
+    gn_kv_table_init(&tables[0], kv);
+    gn_kv_table_init(&tables[1], kv);
+    uint32_t n_vocab = gn_net_hparams(net)->n_vocab;
+    float *logits = malloc((size_t)N_TOK * n_vocab * sizeof *logits);
+    gn_row rows[GN_NET_MAX_ROWS];
+    for (uint32_t start = 0; start < N_TOK;) {
+        uint32_t room = w.beside ? GN_NET_MAX_ROWS - 3 : GN_NET_MAX_ROWS;
+        uint32_t m = w.chunk < room ? w.chunk : room;
+        m = N_TOK - start < m ? N_TOK - start : m;
+        uint32_t n = 0;
+        for (uint32_t i = 0; w.beside && i < 3; i++) {
+            uint32_t pos = tables[1].n_tok + i;
+            rows[n++] = (gn_row){.id = token(pos + 31, n_vocab), .pos = pos, .table = &tables[1]};
+        }
+        for (uint32_t i = 0; i < m; i++) {
+            rows[n++] = (gn_row){.id = token(start + i, n_vocab),
+                                 .pos = start + i,
+                                 .table = &tables[0],
+                                 .wants_output = true};
+        }
+        assert_int_equal(gn_kv_table_reserve(&tables[0], start + m), GN_OK);
+        assert_int_equal(gn_kv_table_reserve(&tables[1], tables[1].n_tok + 3), GN_OK);
+        gn_net_forward(net, rows, n, logits + (size_t)start * n_vocab, NULL);
+        start += m;
+        tables[0].n_tok = start;
+        tables[1].n_tok += w.beside ? 3 : 0;
+    }
+    gn_kv_table_fini(&tables[0]);
+    gn_kv_table_fini(&tables[1]);
+    gn_kv_pool_destroy(kv);
+    gn_net_destroy(net);
+    gn_os_pool_destroy(pool);
+    return logits;
+}
+
+static void check_model(const char *path, bool exact)
+{
+    gn_source *source = NULL;
+    if (gn_source_open(path, &source) != GN_OK) {
+        fail_msg("%s", gn_error_message());
+    }
+    size_t bytes = 0;
+    float *first = NULL;
+    for (size_t i = 0; i < GN_COUNTOF(ways); i++) {
+        float *logits = compute(source, exact, ways[i]);
+        if (first == NULL) {
+            gn_meta meta;
+            assert_int_equal(gn_meta_init(&meta, source), GN_OK);
+            first = logits;
+            gn_net *net = NULL;
+            assert_int_equal(gn_net_create(source, NULL, exact, &net), GN_OK);
+            bytes = (size_t)N_TOK * gn_net_hparams(net)->n_vocab * sizeof *logits;
+            gn_net_destroy(net);
+            continue;
+        }
+        if (memcmp(first, logits, bytes) != 0) {
+            fail_msg("%s: way %zu (%d threads, batches of %u) gives other bits", path, i,
+                     ways[i].threads, ways[i].chunk);
+        }
+        free(logits);
+    }
+    free(first);
+    gn_source_close(source);
+}
+
+static void test_tiny(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"llama/",  "mistral/", "mixtral/",
+                                        "qwen2/",  "qwen3/",   "qwen3moe/",
+                                        "gemma3/", "phi3/",    "gguf_llama/model.gguf"};
+    for (size_t i = 0; i < GN_COUNTOF(names); i++) {
+        char path[512];
+        (void)snprintf(path, sizeof path, "%s/tiny/%s", GN_TEST_GOLDEN, names[i]);
+        check_model(path, false);
+        check_model(path, true);
+    }
+}
+
+static void test_smollm2(void **state)
+{
+    (void)state;
+    char path[512];
+    const char *cache = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    (void)snprintf(
+        path, sizeof path, "%s%s/ganglion/models/smollm2-135m/SmolLM2-135M-Instruct.Q4_1.gguf",
+        cache != NULL ? cache : (home != NULL ? home : ""), cache != NULL ? "" : "/.cache");
+    FILE *f = fopen(path, "rb");
+    if (f == NULL || RUNNING_SANITIZED) {
+        if (f != NULL) {
+            (void)fclose(f);
+        }
+        skip(); /* too slow under a sanitizer, or not fetched */
+    }
+    (void)fclose(f);
+    check_model(path, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tiny), cmocka_unit_test(test_smollm2)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
