@@ -127,10 +127,12 @@ class Figures:
         self.ppl = math.exp(-sum(lp for _, lp in found) / len(found))
         self.ppl_f32 = math.exp(-sum(golden.next_lp[row] for row, _ in found) / len(found))
         self.ppl_llamacpp = math.exp(-sum(golden.ll_next_lp[row] for row, _ in found) / len(found))
-        # A mean of n log-probabilities, each off by about sqrt(2 KLD) either way, is off by this much: two
-        # engines of the same quality differ by it, and one can be nearer to the truth by mere luck.
-        luck = math.sqrt(2 * sum(golden.ll_kld) / golden.n / len(found))
-        self.ppl_allowed = max(abs(self.ppl_llamacpp - self.ppl_f32), self.ppl_f32 * luck)
+        # Over n tokens, an engine's perplexity is off by its divergence and by luck: the standard error
+        # below, either way. Two of it on top of llama.cpp's own distance tell worse from unlucky.
+        square = sum((golden.ll_next_lp[row] - golden.next_lp[row]) ** 2 for row, _ in found)
+        self.off = abs(math.log(self.ppl / self.ppl_f32))
+        self.off_llamacpp = abs(math.log(self.ppl_llamacpp / self.ppl_f32))
+        self.off_allowed = self.off_llamacpp + 2 * math.sqrt(square) / len(found)
         self.mean = sum(self.kld) / golden.n
         self.worst = max(self.kld)
         self.worst_row = self.kld.index(self.worst)
@@ -147,7 +149,8 @@ class Figures:
                 f"{self.late_llamacpp:.6g}, {self.late / self.late_llamacpp:.3f}), p99.9 "
                 f"{self.p999:.4g}, worst {self.worst:.4g} at row {self.worst_row}, same top "
                 f"{self.same_top:.4f}, perplexity {self.ppl:.4f} (f32 {self.ppl_f32:.4f}, llama.cpp "
-                f"{self.ppl_llamacpp:.4f}, allowed distance {self.ppl_allowed:.4f})")
+                f"{self.ppl_llamacpp:.4f}; logarithm off by {self.off:.5f}, llama.cpp's "
+                f"{self.off_llamacpp:.5f}, allowed {self.off_allowed:.5f})")
 
 
 def measure(golden, path, *options):
