@@ -45,6 +45,20 @@ GN_INLINE void v16_dots_step(size_t rows, size_t group, bool half, const float *
     }
 }
 
+/* `group` columns of the tile from key row g on, the last row again where there are no more. */
+GN_INLINE void v16_dots_group(size_t rows, size_t group, bool half, const float *q, size_t ldq,
+                              size_t d, const void *k, size_t ldk, size_t left, v16 *acc,
+                              size_t width, size_t g)
+{
+    const void *key[DOTS_GROUP];
+    V16_UNROLL
+    for (size_t u = 0; u < group; u++) {
+        size_t t = g + u < left ? g + u : left - 1;
+        key[u] = v16_row(k, t * ldk, half);
+    }
+    V16_FOR(d, v16_dots_step, rows, group, half, q, ldq, key, acc + g, width);
+}
+
 /* rows by `left` sums, or by the tile's width where there are more. */
 GN_INLINE void v16_dots_tile(size_t rows, bool half, const float *q, size_t ldq, size_t d,
                              const void *k, size_t ldk, size_t left, float scale, float *s,
@@ -59,16 +73,9 @@ GN_INLINE void v16_dots_tile(size_t rows, bool half, const float *q, size_t ldq,
     }
     V16_UNROLL
     for (size_t g = 0; g < width; g += group) {
-        if (g >= left) {
-            break;
+        if (g < left) {
+            v16_dots_group(rows, group, half, q, ldq, d, k, ldk, left, acc, width, g);
         }
-        const void *key[DOTS_GROUP];
-        V16_UNROLL
-        for (size_t u = 0; u < group; u++) {
-            size_t t = g + u < left ? g + u : left - 1;
-            key[u] = v16_row(k, t * ldk, half);
-        }
-        V16_FOR(d, v16_dots_step, rows, group, half, q, ldq, key, acc + g, width);
     }
     float out[V16_TILE];
     v16_sum_tile(acc, scale, out);
