@@ -23,7 +23,8 @@ static const char own_magic[MAGIC_BYTES + 1] = "GNLOGITS";
 static const char their_magic[MAGIC_BYTES + 1] = "_logits_";
 
 struct gn_cli_base {
-    gn_model *model; /* computed on the fly … */
+    const char *path; /* as given */
+    gn_model *model;  /* computed on the fly … */
     gn_session *session;
     FILE *file;    /* … or read */
     bool packed;   /* llama.cpp's 16-bit rows */
@@ -128,6 +129,7 @@ gn_status gn_cli_base_open(const gn_cli_eval_options *options, const char *path,
     if (base == NULL) {
         return gn_alloc_failed();
     }
+    base->path = options->base;
     base->n_vocab = (size_t)n_vocab;
     base->row_len = 2 * ((base->n_vocab + 1) / 2) + 4;
     gn_status status = GN_OK;
@@ -187,12 +189,8 @@ static gn_status read_packed_row(gn_cli_base *base, float *logits)
     return GN_OK;
 }
 
-gn_status gn_cli_base_step(gn_cli_base *base, const gn_cli_windows *windows, size_t index,
-                           size_t pos, size_t count, float *logits)
+static gn_status read_rows(gn_cli_base *base, size_t index, size_t count, float *logits)
 {
-    if (base->file == NULL) {
-        return gn_cli_windows_step(windows, index, pos, count, base->session, logits);
-    }
     if (!base->packed) {
         GN_TRY(read_exact(base->file, logits, count * base->n_vocab * sizeof *logits));
     }
@@ -204,6 +202,16 @@ gn_status gn_cli_base_step(gn_cli_base *base, const gn_cli_windows *windows, siz
                    index);
     }
     return GN_OK;
+}
+
+gn_status gn_cli_base_step(gn_cli_base *base, const gn_cli_windows *windows, size_t index,
+                           size_t pos, size_t count, float *logits)
+{
+    if (base->file == NULL) {
+        return gn_cli_windows_step(windows, index, pos, count, base->session, logits);
+    }
+    gn_status status = read_rows(base, index, count, logits);
+    return status == GN_OK ? GN_OK : gn_base_fail_prefix(status, "%s: ", base->path);
 }
 
 static gn_status write_all(FILE *file, const void *data, size_t bytes)
