@@ -207,7 +207,7 @@ gn_status gn_jinja_macro_call(gn_jrun *run, const gn_jmacro *macro, const gn_jar
                               gn_jval *out)
 {
     const gn_jsignature *sig = macro->signature;
-    gn_jframe *frame;
+    gn_jframe *frame = NULL;
     gn_jargs rest = *args;
     GN_TRY(gn_jinja_enter(run));
     GN_TRY(gn_jinja_frame_new(run, macro->frame, &frame));
@@ -241,7 +241,7 @@ static gn_status pull(gn_jrun *run, gn_jloop *loop, gn_jval *out, bool *more)
         if (!*more || test == NULL) {
             return GN_OK;
         }
-        gn_jframe *frame;
+        gn_jframe *frame = NULL;
         gn_jframe *saved = run->frame;
         gn_jval holds;
         GN_TRY(gn_jinja_frame_new(run, loop->outer, &frame));
@@ -334,7 +334,7 @@ static gn_status run_loop(gn_jrun *run, const gn_jfor *node, gn_jframe *outer, g
     GN_TRY(gn_jinja_iterate(run, over, &loop->cursor));
     gn_jval self = {.type = GN_J_LOOP, .u.loop = loop};
     gn_jframe *saved = run->frame;
-    gn_jframe *frame;
+    gn_jframe *frame = NULL;
     GN_TRY(gn_jinja_frame_new(run, outer, &frame));
     run->frame = outer;
     for (;;) {
@@ -550,7 +550,7 @@ static gn_status exec_call_block(gn_jrun *run, const gn_jnode *node)
 static gn_status exec_with(gn_jrun *run, const gn_jnode *node)
 {
     gn_jframe *outer = run->frame;
-    gn_jframe *frame;
+    gn_jframe *frame = NULL;
     GN_TRY(gn_jinja_frame_new(run, outer, &frame));
     for (size_t i = 0; i < node->u.with.targets->n; i++) {
         gn_jval v;
