@@ -159,6 +159,13 @@ GN_INLINE f32x16 f32x16_from_bits(b64 v)
     return (f32x16){_mm256_castsi256_ps(v.lo), _mm256_castsi256_ps(v.hi)};
 }
 
+GN_INLINE f32x16 f32x16_load_f16(const void *p)
+{
+    const __m128i *halves = p;
+    return (f32x16){_mm256_cvtph_ps(_mm_loadu_si128(halves)),
+                    _mm256_cvtph_ps(_mm_loadu_si128(halves + 1))};
+}
+
 GN_INLINE __m256 f32x8_from_f16(__m256i v)
 {
     __m256i low = _mm256_and_si256(v, _mm256_set1_epi32(0xffff));

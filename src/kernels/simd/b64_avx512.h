@@ -125,6 +125,12 @@ GN_INLINE f32x16 f32x16_from_bits(b64 v)
     return _mm512_castsi512_ps(v);
 }
 
+/* 16 half-precision floats. */
+GN_INLINE f32x16 f32x16_load_f16(const void *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256(p));
+}
+
 /* The low half of each lane as a half-precision float. */
 GN_INLINE f32x16 f32x16_from_f16(b64 v)
 {

@@ -180,6 +180,13 @@ GN_INLINE f32x16 f32x16_from_bits(b64 v)
 #undef E
 }
 
+GN_INLINE f32x16 f32x16_load_f16(const void *p)
+{
+#define E(i) vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8((const uint8_t *)p + 8 * (i))))
+    return F32X16_EACH(E);
+#undef E
+}
+
 GN_INLINE f32x16 f32x16_from_f16(b64 v)
 {
 #define E(i) vcvt_f32_f16(vreinterpret_f16_u16(vmovn_u32(B64_U32(v.q[i]))))
