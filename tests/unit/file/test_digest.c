@@ -93,6 +93,26 @@ static void test_file(void **state)
     assert_int_equal(gn_alloc_live(), live);
 }
 
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/ganglion-test-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    (void)close(fd);
+    long live = gn_alloc_live();
+    for (long at = 1; at <= 3; at++) {
+        unsigned char out[GN_DIGEST_BYTES];
+        alloc_fault failing = {.at = at};
+        gn_alloc_set_fault(fail_nth, &failing);
+        gn_status status = gn_digest_file(path, GN_DIGEST_SHA256, NULL, NULL, out);
+        gn_alloc_set_fault(NULL, NULL);
+        assert_int_equal(status, at <= 2 ? GN_E_NOMEM : GN_OK);
+        assert_int_equal(gn_alloc_live(), live);
+    }
+    assert_int_equal(unlink(path), 0);
+}
+
 static void test_hex(void **state)
 {
     (void)state;
@@ -115,6 +135,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_file),
+        cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_hex),
     };
     return cmocka_run_group_tests_name("file/digest", tests, NULL, NULL);

@@ -312,6 +312,28 @@ static void test_split_faults(void **state)
     expect_split("absent.gguf", GN_E_NOT_FOUND, "cannot open");
 }
 
+static void test_split_out_of_memory(void **state)
+{
+    (void)state;
+    write_first();
+    write_others();
+    const char *path = in_folder("m-00001-of-00003.gguf");
+    long live = gn_alloc_live();
+    gn_status status = GN_E_NOMEM;
+    long n = 1;
+    for (; status == GN_E_NOMEM; n++) {
+        alloc_fault failing = {.at = n};
+        gn_gguf *g = NULL;
+        gn_alloc_set_fault(fail_nth, &failing);
+        status = gn_gguf_open(path, &g);
+        gn_alloc_set_fault(NULL, NULL);
+        gn_gguf_close(g);
+        assert_int_equal(gn_alloc_live(), live);
+    }
+    assert_int_equal(status, GN_OK);
+    assert_true(n > 15);
+}
+
 static void test_named_getter(void **state)
 {
     (void)state;
@@ -332,7 +354,8 @@ int main(void)
         cmocka_unit_test(test_every_type),     cmocka_unit_test(test_arrays),
         cmocka_unit_test(test_getters_refuse), cmocka_unit_test(test_tensors),
         cmocka_unit_test(test_out_of_memory),  cmocka_unit_test(test_split_set),
-        cmocka_unit_test(test_split_faults),   cmocka_unit_test(test_named_getter),
+        cmocka_unit_test(test_split_faults),   cmocka_unit_test(test_split_out_of_memory),
+        cmocka_unit_test(test_named_getter),
     };
     return cmocka_run_group_tests_name("file/gguf", tests, make_folder, remove_folder);
 }

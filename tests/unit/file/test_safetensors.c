@@ -269,7 +269,8 @@ static void test_truncated(void **state)
     gn_buf_fini(&buf);
 }
 
-/* jansson reports some failed allocations as bad JSON, so the code may be that too. */
+/* Each allocation fails in turn, jansson's too, of which it reports some as bad JSON or not at all: what
+ * must hold is that nothing crashes or leaks. */
 static void test_out_of_memory(void **state)
 {
     (void)state;
@@ -280,18 +281,19 @@ static void test_out_of_memory(void **state)
     json_get_alloc_funcs(&old_malloc, &old_free);
     json_set_alloc_funcs(gn_alloc, gn_free);
     long live = gn_alloc_live();
-    gn_status status = GN_E_NOMEM;
-    long n = 1;
-    for (; status != GN_OK; n++) {
-        alloc_fault failing = {.at = n};
+    bool hit = true;
+    long n = 0;
+    while (hit) {
+        alloc_fault failing = {.at = ++n};
         gn_safetensors *st = NULL;
         gn_alloc_set_fault(fail_nth, &failing);
-        status = gn_safetensors_open_memory(buf.data, buf.len, &st);
+        gn_status status = gn_safetensors_open_memory(buf.data, buf.len, &st);
         gn_alloc_set_fault(NULL, NULL);
-        assert_true(status == GN_OK || status == GN_E_NOMEM || status == GN_E_FORMAT);
+        hit = failing.seen >= failing.at;
+        assert_true(hit || status == GN_OK);
+        assert_true((status == GN_OK) == (st != NULL));
         gn_safetensors_close(st);
         assert_int_equal(gn_alloc_live(), live);
-        assert_true(n < 10000);
     }
     assert_true(n > 30);
     json_set_alloc_funcs(old_malloc, old_free);
