@@ -25,7 +25,7 @@ gn_jval gn_jinja_lookup(const gn_jrun *run, uint32_t name)
 
 static gn_status eval_list(gn_jrun *run, const gn_jnodes *nodes, gn_jtype type, gn_jval *out)
 {
-    gn_jval list;
+    gn_jval list = {0};
     GN_TRY(gn_jinja_list_new(run, type, nodes->n, &list));
     for (size_t i = 0; i < nodes->n; i++) {
         GN_TRY(gn_jinja_eval(run, nodes->items[i], &list.u.list->items[i]));

@@ -15,7 +15,7 @@ typedef struct getter {
 
 static gn_status split_attribute(gn_jrun *run, gn_jval attribute, gn_jlist **out)
 {
-    gn_jval list;
+    gn_jval list = {0};
     GN_TRY(gn_jinja_list_new(run, GN_J_LIST, 2, &list));
     *out = list.u.list;
     if (attribute.type != GN_J_STRING) {
@@ -166,7 +166,7 @@ static gn_status filter_last(gn_jrun *run, gn_jval in, const gn_jargs *args, gn_
 static gn_status copy_list(gn_jrun *run, gn_jval in, gn_jval *out)
 {
     gn_jcursor cursor;
-    gn_jval list;
+    gn_jval list = {0};
     GN_TRY(gn_jinja_iterate(run, in, &cursor));
     GN_TRY(gn_jinja_list_new(run, GN_J_LIST, 0, &list));
     for (;;) {
@@ -189,7 +189,7 @@ static gn_status filter_list(gn_jrun *run, gn_jval in, const gn_jargs *args, gn_
 
 static gn_status filter_items(gn_jrun *run, gn_jval in, const gn_jargs *args, gn_jval *out)
 {
-    gn_jval list;
+    gn_jval list = {0};
     GN_TRY(none_wanted(run, "items", args));
     GN_TRY(gn_jinja_list_new(run, GN_J_LIST, 0, &list));
     if (in.type == GN_J_DICT) {
@@ -213,7 +213,7 @@ static gn_status filter_reverse(gn_jrun *run, gn_jval in, const gn_jargs *args, 
         gn_jval part[3] = {gn_jnone(), gn_jnone(), gn_jint(-1)};
         return gn_jinja_slice(run, in, part, out);
     }
-    gn_jval list;
+    gn_jval list = {0};
     GN_TRY(copy_list(run, in, &list));
     for (size_t i = 0; i < list.u.list->n / 2; i++) {
         gn_jval *a = &list.u.list->items[i];
@@ -296,7 +296,7 @@ static gn_status filter_sort(gn_jrun *run, gn_jval in, const gn_jargs *args, gn_
 {
     static const char *const names[] = {"reverse", "case_sensitive", "attribute"};
     gn_jval arg[3] = {gn_jbool(false), gn_jbool(false), gn_jnone()};
-    gn_jval list;
+    gn_jval list = {0};
     gn_jval *keys;
     GN_TRY(gn_jinja_bind(run, "sort", args, names, 3, 0, arg));
     GN_TRY(copy_list(run, in, &list));
@@ -311,7 +311,7 @@ static gn_status filter_dictsort(gn_jrun *run, gn_jval in, const gn_jargs *args,
 {
     static const char *const names[] = {"case_sensitive", "by", "reverse"};
     gn_jval arg[3] = {gn_jbool(false), gn_jnone(), gn_jbool(false)};
-    gn_jval list;
+    gn_jval list = {0};
     gn_jval *keys;
     GN_TRY(gn_jinja_bind(run, "dictsort", args, names, 3, 0, arg));
     bool by_value = gn_jis_str(arg[1], "value", 5);
@@ -394,7 +394,7 @@ static gn_status filter_unique(gn_jrun *run, gn_jval in, const gn_jargs *args, g
     gn_jcursor cursor;
     getter g;
     gn_jval seen;
-    gn_jval list;
+    gn_jval list = {0};
     GN_TRY(gn_jinja_bind(run, "unique", args, names, 2, 0, arg));
     GN_TRY(make_getter(run, arg[1], !gn_jinja_truth(arg[0]), &g));
     GN_TRY(gn_jinja_iterate(run, in, &cursor));
@@ -422,7 +422,7 @@ static gn_status filter_groupby(gn_jrun *run, gn_jval in, const gn_jargs *args, 
     static const char *const names[] = {"attribute", "default", "case_sensitive"};
     gn_jval arg[3] = {gn_jnone(), gn_jnone(), gn_jbool(false)};
     getter g;
-    gn_jval list;
+    gn_jval list = {0};
     gn_jval *keys;
     gn_jval groups;
     GN_TRY(gn_jinja_bind(run, "groupby", args, names, 3, 1, arg));
@@ -466,7 +466,7 @@ static gn_status filter_map(gn_jrun *run, gn_jval in, const gn_jargs *args, gn_j
 {
     static const char *const names[] = {"attribute", "default"};
     gn_jcursor cursor;
-    gn_jval list;
+    gn_jval list = {0};
     getter g = {0};
     const gn_jfilter *filter = NULL;
     gn_jargs rest = *args;
@@ -517,7 +517,7 @@ static gn_status pick(gn_jrun *run, gn_jval in, const gn_jargs *args, bool by_at
                       gn_jval *out)
 {
     gn_jcursor cursor;
-    gn_jval list;
+    gn_jval list = {0};
     getter g = {0};
     const gn_jtest *test = NULL;
     gn_jargs rest = *args;

@@ -484,7 +484,7 @@ static gn_status split(gn_jrun *run, const char *func, gn_jval self, const gn_ja
     static const char *const names[] = {"sep", "maxsplit"};
     gn_jval arg[2] = {gn_jnone(), gn_jint(-1)};
     int64_t max;
-    gn_jval list;
+    gn_jval list = {0};
     GN_TRY(gn_jinja_bind(run, func, args, names, 2, 0, arg));
     GN_TRY(want_int(run, func, arg[1], &max));
     GN_TRY(gn_jinja_step_bytes(run, self.u.s->len));
@@ -518,7 +518,7 @@ static gn_status str_splitlines(gn_jrun *run, gn_jval self, const gn_jargs *args
 {
     static const char *const names[] = {"keepends"};
     gn_jval keep = gn_jbool(false);
-    gn_jval list;
+    gn_jval list = {0};
     GN_TRY(gn_jinja_bind(run, "splitlines", args, names, 1, 0, &keep));
     GN_TRY(gn_jinja_step_bytes(run, self.u.s->len));
     GN_TRY(gn_jinja_list_new(run, GN_J_LIST, 0, &list));

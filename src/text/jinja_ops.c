@@ -162,7 +162,7 @@ static gn_status repeat(gn_jrun *run, gn_jval v, int64_t times, gn_jval *out)
         return gn_jinja_fail_limit(run, "a repetition is too long");
     }
     if (v.type != GN_J_STRING) {
-        gn_jval list;
+        gn_jval list = {0};
         GN_TRY(gn_jinja_step(run, total));
         GN_TRY(gn_jinja_list_new(run, (gn_jtype)v.type, total, &list));
         for (size_t i = 0; i < total; i++) {
@@ -453,9 +453,9 @@ static gn_status slice_string(gn_jrun *run, gn_jval obj, int64_t start, int64_t 
 
 gn_status gn_jinja_slice(gn_jrun *run, gn_jval obj, const gn_jval part[3], gn_jval *out)
 {
-    int64_t start;
-    int64_t step;
-    int64_t count;
+    int64_t start = 0;
+    int64_t step = 0;
+    int64_t count = 0;
     size_t n;
     if (obj.type == GN_J_UNDEFINED) {
         return gn_jinja_fail_undefined(run, obj);
@@ -480,7 +480,7 @@ gn_status gn_jinja_slice(gn_jrun *run, gn_jval obj, const gn_jval part[3], gn_jv
         }
         return gn_jinja_range_new(run, first, end, stride, out);
     }
-    gn_jval list;
+    gn_jval list = {0};
     GN_TRY(gn_jinja_step(run, (uint64_t)count));
     GN_TRY(gn_jinja_list_new(run, (gn_jtype)obj.type, (size_t)count, &list));
     for (int64_t k = 0; k < count; k++) {

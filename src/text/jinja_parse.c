@@ -215,7 +215,7 @@ static gn_status parse_inner(gn_jparser *p, const char *end, gn_jnodes *out)
 static gn_status parse_if(gn_jparser *p, uint32_t line, gn_jnode **out)
 {
     static const char *const ends[] = {"elif", "else", "endif", NULL};
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     size_t cap = 0;
     bool soft = p->soft;
     p->soft = true;
@@ -254,7 +254,7 @@ static gn_status parse_if(gn_jparser *p, uint32_t line, gn_jnode **out)
 static gn_status parse_for(gn_jparser *p, uint32_t line, gn_jnode **out)
 {
     static const char *const ends[] = {"endfor", "else", NULL};
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     gn_jfor *loop = gn_jparser_alloc(p, 1, sizeof *loop);
     if (loop == NULL) {
         return gn_alloc_failed();
@@ -295,7 +295,7 @@ static gn_jnodes *new_nodes(gn_jparser *p)
 static gn_status parse_set(gn_jparser *p, uint32_t line, gn_jnode **out)
 {
     gn_jnode *target;
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     GN_TRY(parse_target(p, true, NULL, &target));
     if (gn_jparser_skip(p, GN_JT_ASSIGN)) {
         GN_TRY(gn_jparser_node(p, GN_JN_SET, line, &node));
@@ -393,7 +393,7 @@ static gn_status parse_macro_body(gn_jparser *p, const char *end, gn_jsignature 
 
 static gn_status parse_macro(gn_jparser *p, uint32_t line, gn_jnode **out)
 {
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     gn_jsignature *sig = gn_jparser_alloc(p, 1, sizeof *sig);
     if (sig == NULL) {
         return gn_alloc_failed();
@@ -409,7 +409,7 @@ static gn_status parse_macro(gn_jparser *p, uint32_t line, gn_jnode **out)
 
 static gn_status parse_call_block(gn_jparser *p, uint32_t line, bool generation, gn_jnode **out)
 {
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     gn_jsignature *sig = gn_jparser_alloc(p, 1, sizeof *sig);
     if (sig == NULL) {
         return gn_alloc_failed();
@@ -432,7 +432,7 @@ static gn_status parse_call_block(gn_jparser *p, uint32_t line, bool generation,
 
 static gn_status parse_filter_block(gn_jparser *p, uint32_t line, gn_jnode **out)
 {
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     GN_TRY(gn_jparser_node(p, GN_JN_FILTER_BLOCK, line, &node));
     bool soft = p->soft;
     p->soft = false;
@@ -459,7 +459,7 @@ static gn_status new_with(gn_jparser *p, gn_jkind kind, uint32_t line, gn_jnode 
 
 static gn_status parse_with(gn_jparser *p, uint32_t line, gn_jnode **out)
 {
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     GN_TRY(new_with(p, GN_JN_WITH, line, &node));
     while (!gn_jparser_at(p, GN_JT_BLOCK_END)) {
         gn_jnode *target;
@@ -480,7 +480,7 @@ static gn_status parse_with(gn_jparser *p, uint32_t line, gn_jnode **out)
 /* block and autoescape: their body with names of its own. Escaping is never on, whatever is asked. */
 static gn_status parse_scope(gn_jparser *p, uint32_t line, bool is_block, gn_jnode **out)
 {
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     GN_TRY(new_with(p, GN_JN_SCOPE, line, &node));
     *out = node;
     if (!is_block) {
@@ -508,7 +508,7 @@ static gn_status parse_print(gn_jparser *p, gn_jnodes *out)
 {
     bool more = false;
     while (!gn_jparser_at(p, GN_JT_BLOCK_END)) {
-        gn_jnode *node;
+        gn_jnode *node = NULL;
         if (more) {
             GN_TRY(gn_jparser_expect(p, GN_JT_COMMA));
         }
@@ -584,7 +584,7 @@ static bool at_end(const gn_jparser *p, const char *const *ends)
 static gn_status parse_data(gn_jparser *p, gn_jnodes *out)
 {
     const gn_jtoken *token = gn_jparser_peek(p, 0);
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     const gn_jstr *text;
     GN_TRY(gn_jparser_node(p, GN_JN_DATA, token->line, &node));
     GN_TRY(gn_jparser_str(p, token->text, token->len, &text));
@@ -595,7 +595,7 @@ static gn_status parse_data(gn_jparser *p, gn_jnodes *out)
 
 static gn_status parse_output(gn_jparser *p, gn_jnodes *out)
 {
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     GN_TRY(gn_jparser_node(p, GN_JN_PRINT, gn_jparser_peek(p, 0)->line, &node));
     p->pos++;
     GN_TRY(gn_jparser_tuple(p, (gn_jtuple_rule){0}, &node->u.operand));

@@ -78,14 +78,14 @@ static bool skip_chain_op(gn_jparser *p, unsigned level, gn_jop *op)
 static gn_status parse_chain(gn_jparser *p, unsigned level, parse_fn operand, gn_jnode **out)
 {
     uint32_t line = line_here(p);
-    gn_jnode *first;
+    gn_jnode *first = NULL;
     gn_jop op;
     GN_TRY(operand(p, &first));
     if (!skip_chain_op(p, level, &op)) {
         *out = first;
         return GN_OK;
     }
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     gn_jkind kind = level == 0 ? GN_JN_COMPARE : level == 3 ? GN_JN_POW : GN_JN_MATH;
     GN_TRY(gn_jparser_node(p, kind, line, &node));
     gn_jnodes *operands = &node->u.chain.operands;
@@ -105,7 +105,7 @@ static gn_status parse_chain(gn_jparser *p, unsigned level, parse_fn operand, gn
             cap = wider;
         }
         node->u.chain.ops[operands->n - 1] = (uint8_t)op;
-        gn_jnode *next;
+        gn_jnode *next = NULL;
         GN_TRY(operand(p, &next));
         GN_TRY(gn_jparser_push(p, operands, next));
     } while (skip_chain_op(p, level, &op));
@@ -131,17 +131,17 @@ static gn_status parse_product(gn_jparser *p, gn_jnode **out)
 static gn_status parse_concat(gn_jparser *p, gn_jnode **out)
 {
     uint32_t line = line_here(p);
-    gn_jnode *first;
+    gn_jnode *first = NULL;
     GN_TRY(parse_product(p, &first));
     if (!gn_jparser_at(p, GN_JT_TILDE)) {
         *out = first;
         return GN_OK;
     }
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     GN_TRY(gn_jparser_node(p, GN_JN_CONCAT, line, &node));
     GN_TRY(gn_jparser_push(p, &node->u.list, first));
     while (gn_jparser_skip(p, GN_JT_TILDE)) {
-        gn_jnode *next;
+        gn_jnode *next = NULL;
         GN_TRY(parse_product(p, &next));
         GN_TRY(gn_jparser_push(p, &node->u.list, next));
     }
@@ -159,7 +159,7 @@ static gn_status parse_not(gn_jparser *p, gn_jnode **out)
     if (!gn_jparser_at_name(p, "not")) {
         return parse_chain(p, 0, parse_sum, out);
     }
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     GN_TRY(gn_jparser_enter(p));
     GN_TRY(gn_jparser_node(p, GN_JN_NOT, line_here(p), &node));
     p->pos++;
@@ -174,17 +174,17 @@ static gn_status parse_logic(gn_jparser *p, const char *word, gn_jkind kind, par
                              gn_jnode **out)
 {
     uint32_t line = line_here(p);
-    gn_jnode *first;
+    gn_jnode *first = NULL;
     GN_TRY(operand(p, &first));
     if (!gn_jparser_at_name(p, word)) {
         *out = first;
         return GN_OK;
     }
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     GN_TRY(gn_jparser_node(p, kind, line, &node));
     GN_TRY(gn_jparser_push(p, &node->u.list, first));
     while (gn_jparser_skip_name(p, word)) {
-        gn_jnode *next;
+        gn_jnode *next = NULL;
         GN_TRY(operand(p, &next));
         GN_TRY(gn_jparser_push(p, &node->u.list, next));
     }
@@ -206,7 +206,7 @@ static gn_status parse_cond(gn_jparser *p, gn_jnode **out)
 {
     uint32_t line = line_here(p);
     size_t n_unknown = p->n_unknown;
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     GN_TRY(parse_or(p, &node));
     while (gn_jparser_skip_name(p, "if")) {
         gn_jnode *cond;
@@ -240,7 +240,7 @@ static gn_status parse_name(gn_jparser *p, bool namespaces, gn_jnode **out)
     bool is_true = gn_jparser_at_name(p, "true") || gn_jparser_at_name(p, "True");
     bool is_false = gn_jparser_at_name(p, "false") || gn_jparser_at_name(p, "False");
     bool is_none = gn_jparser_at_name(p, "none") || gn_jparser_at_name(p, "None");
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     p->pos++;
     if (is_true || is_false || is_none) {
         GN_TRY(gn_jparser_node(p, GN_JN_CONST, token->line, &node));
@@ -297,7 +297,7 @@ static gn_status parse_strings(gn_jparser *p, gn_jnode **out)
 
 static gn_status parse_list(gn_jparser *p, gn_jnode **out)
 {
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     GN_TRY(gn_jparser_node(p, GN_JN_LIST, line_here(p), &node));
     p->pos++;
     while (!gn_jparser_at(p, GN_JT_RBRACKET)) {
@@ -317,7 +317,7 @@ static gn_status parse_list(gn_jparser *p, gn_jnode **out)
 
 static gn_status parse_dict(gn_jparser *p, gn_jnode **out)
 {
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     GN_TRY(gn_jparser_node(p, GN_JN_DICT, line_here(p), &node));
     p->pos++;
     while (!gn_jparser_at(p, GN_JT_RBRACE)) {
@@ -342,7 +342,7 @@ static gn_status parse_dict(gn_jparser *p, gn_jnode **out)
 static gn_status parse_primary(gn_jparser *p, bool namespaces, gn_jnode **out)
 {
     const gn_jtoken *token = gn_jparser_peek(p, 0);
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     switch (token->type) {
     case GN_JT_NAME: return parse_name(p, namespaces, out);
     case GN_JT_STRING: return parse_strings(p, out);
@@ -393,7 +393,7 @@ gn_status gn_jparser_tuple(gn_jparser *p, gn_jtuple_rule rule, gn_jnode **out)
     if (!is_tuple && !rule.parentheses) {
         return gn_jparser_fail(p, "an expression");
     }
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     GN_TRY(gn_jparser_node(p, GN_JN_TUPLE, line, &node));
     node->u.list = items;
     *out = node;
@@ -457,7 +457,7 @@ static gn_status parse_brackets(gn_jparser *p, gn_jnode *of, uint32_t line, gn_j
         *out = slice;
         return GN_OK;
     }
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     GN_TRY(gn_jparser_node(p, GN_JN_ITEM, line, &node));
     node->u.item.of = of;
     if (keys.n == 1) {
@@ -473,7 +473,7 @@ static gn_status parse_brackets(gn_jparser *p, gn_jnode *of, uint32_t line, gn_j
 static gn_status parse_dot(gn_jparser *p, gn_jnode *of, uint32_t line, gn_jnode **out)
 {
     const gn_jtoken *token = gn_jparser_peek(p, 0);
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     if (token->type == GN_JT_NAME) {
         GN_TRY(gn_jparser_node(p, GN_JN_ATTR, line, &node));
         node->u.attr.of = of;
@@ -493,7 +493,7 @@ static gn_status parse_dot(gn_jparser *p, gn_jnode *of, uint32_t line, gn_jnode 
 
 static gn_status parse_call(gn_jparser *p, gn_jnode *callee, gn_jnode **out)
 {
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     gn_jcallargs *args;
     GN_TRY(gn_jparser_node(p, GN_JN_CALL, line_here(p), &node));
     GN_TRY(parse_call_args(p, &args));
@@ -614,7 +614,7 @@ gn_status gn_jparser_filters(gn_jparser *p, gn_jnode *of, bool start, gn_jnode *
     while (start || gn_jparser_skip(p, GN_JT_PIPE)) {
         start = false;
         const gn_jtoken *token = gn_jparser_peek(p, 0);
-        gn_jnode *node;
+        gn_jnode *node = NULL;
         const gn_jstr *name;
         gn_jcallargs *args = NULL;
         GN_TRY(gn_jparser_node(p, GN_JN_FILTER, token->line, &node));
@@ -656,7 +656,7 @@ static gn_status parse_test(gn_jparser *p, gn_jnode *of, gn_jnode **out)
     p->pos++;
     bool negated = gn_jparser_skip_name(p, "not");
     const gn_jtoken *token = gn_jparser_peek(p, 0);
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     gn_jcallargs *args = NULL;
     GN_TRY(gn_jparser_node(p, GN_JN_TEST, line, &node));
     node->u.test.of = of;
@@ -708,7 +708,7 @@ static gn_status parse_filter_expr(gn_jparser *p, gn_jnode *node, gn_jnode **out
 
 static gn_status parse_unary(gn_jparser *p, bool with_filter, gn_jnode **out)
 {
-    gn_jnode *node;
+    gn_jnode *node = NULL;
     bool negative = gn_jparser_at(p, GN_JT_SUB);
     if (negative || gn_jparser_at(p, GN_JT_ADD)) {
         GN_TRY(gn_jparser_node(p, negative ? GN_JN_NEG : GN_JN_POS, line_here(p), &node));

@@ -234,7 +234,7 @@ static gn_status filter_tojson(gn_jrun *run, gn_jval in, const gn_jargs *args, g
 static gn_status convert_array(gn_jrun *run, const json_t *json, gn_jval *out)
 {
     size_t n = json_array_size(json);
-    gn_jval list;
+    gn_jval list = {0};
     GN_TRY(gn_jinja_list_new(run, GN_J_LIST, n, &list));
     for (size_t i = 0; i < n; i++) {
         GN_TRY(gn_jinja_from_json(run, json_array_get(json, i), &list.u.list->items[i]));

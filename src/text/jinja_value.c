@@ -715,7 +715,7 @@ gn_status gn_jinja_items(gn_jrun *run, gn_jval v, gn_jlist **out)
         return GN_OK;
     }
     gn_jcursor cursor;
-    gn_jval list;
+    gn_jval list = {0};
     GN_TRY(gn_jinja_iterate(run, v, &cursor));
     GN_TRY(gn_jinja_list_new(run, GN_J_LIST, 0, &list));
     for (;;) {
