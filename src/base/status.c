@@ -60,7 +60,7 @@ static void copy_escaped(char *out, size_t cap, const char *in)
     out[n] = '\0';
 }
 
-gn_status gn_base_fail(gn_status code, const char *fmt, ...)
+void gn_base_record(const char *fmt, ...)
 {
     char text[MESSAGE_BYTES];
     va_list args;
@@ -68,7 +68,6 @@ gn_status gn_base_fail(gn_status code, const char *fmt, ...)
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     copy_escaped(message, sizeof message, text);
-    return code;
 }
 
 gn_status gn_base_fail_prefix(gn_status code, const char *fmt, ...)

@@ -5,9 +5,13 @@
 #include "base/attr.h"
 #include "ganglion/status.h"
 
-/* Record a failure for this thread and return `code`. The message is cut at 1,000 bytes and control
+/* Record a failure's message for this thread. It is cut at 1,000 bytes and control
  * characters are written as \xNN, so it stays one line. Never allocates. */
-gn_status gn_base_fail(gn_status code, const char *fmt, ...) GN_PRINTF(2, 3) GN_COLD;
+void gn_base_record(const char *fmt, ...) GN_PRINTF(1, 2) GN_COLD;
+
+/* Record a message and give `code`, which is evaluated twice. A macro, so that the compiler sees at the
+ * caller that the result is not GN_OK, and no false path with outputs unset. */
+#define gn_base_fail(code, ...) (gn_base_record(__VA_ARGS__), (code))
 
 /* Put text in front of the recorded message ("FILE: message"), keeping code and message; returns
  * `code`. For the caller who knows the file that the callee was reading. */
