@@ -141,7 +141,7 @@ static gn_status filter_first(gn_jrun *run, gn_jval in, const gn_jargs *args, gn
 
 static gn_status want_reversible(gn_jrun *run, gn_jval in)
 {
-    if (in.type == GN_J_ITER || in.type == GN_J_UNDEFINED || !gn_jinja_is_iterable(in)) {
+    if (in.type == GN_J_ITER || !gn_jinja_is_iterable(in)) {
         return gn_jinja_fail(run, "a %s is not reversible", gn_jinja_type_name((gn_jtype)in.type));
     }
     return GN_OK;
@@ -151,9 +151,6 @@ static gn_status filter_last(gn_jrun *run, gn_jval in, const gn_jargs *args, gn_
 {
     gn_jlist *items;
     GN_TRY(none_wanted(run, "last", args));
-    if (in.type == GN_J_UNDEFINED) {
-        return gn_jinja_fail_undefined(run, in);
-    }
     GN_TRY(want_reversible(run, in));
     GN_TRY(gn_jinja_items(run, in, &items));
     if (items->n == 0) {

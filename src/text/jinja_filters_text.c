@@ -226,12 +226,12 @@ static gn_status filter_truncate(gn_jrun *run, gn_jval in, const gn_jargs *args,
     if (arg[3].type != GN_J_NONE) {
         GN_TRY(want_int(run, "truncate", arg[3], &leeway));
     }
-    if (in.type != GN_J_STRING || arg[2].type != GN_J_STRING) {
-        return in.type == GN_J_UNDEFINED ? gn_jinja_str_view(run, "", 0, out)
-                                         : gn_jinja_fail(run, "truncate needs strings, found %s",
-                                                         gn_jinja_type_name((gn_jtype)in.type));
+    if (arg[2].type != GN_J_STRING) {
+        return gn_jinja_fail(run, "truncate needs a string as end mark");
     }
-    int64_t n = (int64_t)in.u.s->n_cp;
+    size_t length_in;
+    GN_TRY(gn_jinja_length(run, in, &length_in));
+    int64_t n = (int64_t)length_in;
     int64_t n_end = (int64_t)arg[2].u.s->n_cp;
     if (length < n_end || leeway < 0) {
         return gn_jinja_fail(run, "truncate: the length is shorter than what marks the end");
@@ -239,6 +239,10 @@ static gn_status filter_truncate(gn_jrun *run, gn_jval in, const gn_jargs *args,
     if (n <= leeway || n - leeway <= length) {
         *out = in;
         return GN_OK;
+    }
+    if (in.type != GN_J_STRING) {
+        return gn_jinja_fail(run, "truncate needs a string, found %s",
+                             gn_jinja_type_name((gn_jtype)in.type));
     }
     size_t keep = gn_jinja_cp_offset(in.u.s, (size_t)(length - n_end));
     for (size_t i = keep; i > 0 && !gn_jinja_truth(arg[1]); i--) {
@@ -552,10 +556,12 @@ static gn_status filter_round(gn_jrun *run, gn_jval in, const gn_jargs *args, gn
     if (gn_jinja_as_int(scaled, &whole)) {
         return gn_jinja_binary(run, "/", gn_jint(whole), power, out);
     }
-    if (!float_to_int(ceiling ? ceil(f) : floor(f), &whole)) {
-        return gn_jinja_fail(run, "the result does not fit into 64 bits");
+    f = ceiling ? ceil(f) : floor(f);
+    if (!isfinite(f)) {
+        return gn_jinja_fail(run, "cannot convert float infinity or NaN to integer");
     }
-    return gn_jinja_binary(run, "/", gn_jint(whole), power, out);
+    scaled = float_to_int(f, &whole) ? gn_jint(whole) : gn_jfloat(f);
+    return gn_jinja_binary(run, "/", scaled, power, out);
 }
 
 static gn_status filter_filesizeformat(gn_jrun *run, gn_jval in, const gn_jargs *args, gn_jval *out)
@@ -639,14 +645,6 @@ static gn_status filter_format(gn_jrun *run, gn_jval in, const gn_jargs *args, g
     return gn_jinja_percent(run, format, values, out);
 }
 
-static gn_status filter_pprint(gn_jrun *run, gn_jval in, const gn_jargs *args, gn_jval *out)
-{
-    GN_TRY(none_wanted(run, "pprint", args));
-    size_t mark = run->out->len;
-    GN_TRY(gn_jinja_write_repr(run, in));
-    return gn_jinja_str_captured(run, mark, out);
-}
-
 const gn_jfilter GN_JINJA_TEXT_FILTERS[] = {
     {"abs", filter_abs},
     {"attr", filter_attr},
@@ -663,7 +661,6 @@ const gn_jfilter GN_JINJA_TEXT_FILTERS[] = {
     {"indent", filter_indent},
     {"int", filter_int},
     {"lower", filter_lower},
-    {"pprint", filter_pprint},
     {"replace", filter_replace},
     {"round", filter_round},
     {"safe", filter_safe},

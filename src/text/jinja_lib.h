@@ -41,6 +41,9 @@ GN_MUST_USE gn_status gn_jinja_attribute(gn_jrun *run, gn_jval obj, const gn_jst
 /* Methods of str by name, bound to self. */
 GN_MUST_USE gn_status gn_jinja_str_attribute(gn_jrun *run, gn_jval self, const gn_jstr *name,
                                              gn_jval *out, bool *found);
+/* Those of them that ask: isalpha() and its kin. */
+GN_MUST_USE gn_status gn_jinja_str_question(gn_jrun *run, gn_jval self, const gn_jstr *name,
+                                            gn_jval *out, bool *found);
 GN_MUST_USE gn_status gn_jinja_bind_method(gn_jrun *run, gn_jval self, const char *name,
                                            gn_status (*call)(gn_jrun *, gn_jval, const gn_jargs *,
                                                              gn_jval *),

@@ -101,11 +101,13 @@ static gn_status list_count(gn_jrun *run, gn_jval self, const gn_jargs *args, gn
 {
     gn_jval what;
     int64_t n = 0;
+    gn_jlist *items;
     GN_TRY(gn_jinja_bind(run, "count", args, NULL, 1, 1, &what));
-    for (size_t i = 0; i < self.u.list->n; i++) {
+    GN_TRY(gn_jinja_items(run, self, &items));
+    for (size_t i = 0; i < items->n; i++) {
         bool same;
         GN_TRY(gn_jinja_step(run, 1));
-        GN_TRY(gn_jinja_equal(run, self.u.list->items[i], what, &same));
+        GN_TRY(gn_jinja_equal(run, items->items[i], what, &same));
         n += same;
     }
     *out = gn_jint(n);
@@ -116,8 +118,10 @@ static gn_status list_index(gn_jrun *run, gn_jval self, const gn_jargs *args, gn
 {
     gn_jval arg[3] = {gn_jnone(), gn_jint(0), gn_jint(INT64_MAX)};
     int64_t bound[2];
-    int64_t n = (int64_t)self.u.list->n;
+    gn_jlist *items;
     GN_TRY(gn_jinja_bind(run, "index", args, NULL, 3, 1, arg));
+    GN_TRY(gn_jinja_items(run, self, &items));
+    int64_t n = (int64_t)items->n;
     for (size_t i = 0; i < 2; i++) {
         if (!gn_jinja_as_int(arg[i + 1], &bound[i])) {
             return gn_jinja_fail(run, "index() needs integers");
@@ -128,7 +132,7 @@ static gn_status list_index(gn_jrun *run, gn_jval self, const gn_jargs *args, gn
     for (int64_t i = bound[0]; i < n && i < bound[1]; i++) {
         bool same;
         GN_TRY(gn_jinja_step(run, 1));
-        GN_TRY(gn_jinja_equal(run, self.u.list->items[i], arg[0], &same));
+        GN_TRY(gn_jinja_equal(run, items->items[i], arg[0], &same));
         if (same) {
             *out = gn_jint(i);
             return GN_OK;
@@ -264,9 +268,10 @@ static gn_status number_attribute(gn_jrun *run, gn_jval obj, const gn_jstr *name
     return GN_OK;
 }
 
-static gn_status range_attribute(const gn_jrange *range, const gn_jstr *name, gn_jval *out,
+static gn_status range_attribute(gn_jrun *run, gn_jval obj, const gn_jstr *name, gn_jval *out,
                                  bool *found)
 {
+    const gn_jrange *range = obj.u.range;
     *found = true;
     if (strcmp(name->data, "start") == 0) {
         *out = gn_jint(range->start);
@@ -275,7 +280,7 @@ static gn_status range_attribute(const gn_jrange *range, const gn_jstr *name, gn
     } else if (strcmp(name->data, "step") == 0) {
         *out = gn_jint(range->step);
     } else {
-        *found = false;
+        return from_table(run, obj, TUPLE_METHODS, name, out, found);
     }
     return GN_OK;
 }
@@ -296,7 +301,7 @@ gn_status gn_jinja_attribute(gn_jrun *run, gn_jval obj, const gn_jstr *name, gn_
     case GN_J_BOOL:
     case GN_J_INT:
     case GN_J_FLOAT: return number_attribute(run, obj, name, out, found);
-    case GN_J_RANGE: return range_attribute(obj.u.range, name, out, found);
+    case GN_J_RANGE: return range_attribute(run, obj, name, out, found);
     case GN_J_LOOP: return gn_jinja_loop_attribute(run, obj.u.loop, name, out, found);
     case GN_J_MACRO: return macro_attribute(run, obj, name, out, found);
     case GN_J_NAMESPACE:

@@ -291,7 +291,7 @@ static gn_jval missing(gn_jundef why, gn_jval obj, const gn_jstr *name)
 
 gn_status gn_jinja_getattr(gn_jrun *run, gn_jval obj, const gn_jstr *name, gn_jval *out)
 {
-    if (obj.type == GN_J_UNDEFINED) {
+    if (obj.type == GN_J_UNDEFINED && strcmp(name->data, "__class__") != 0) {
         return gn_jinja_fail_undefined(run, obj);
     }
     bool found;

@@ -490,6 +490,11 @@ static gn_status parse_scope(gn_jparser *p, uint32_t line, bool is_block, gn_jno
     }
     const gn_jtoken *name = gn_jparser_peek(p, 0);
     GN_TRY(gn_jparser_expect(p, GN_JT_NAME));
+    bool added;
+    GN_TRY(gn_map_add(&p->blocks, name->text, name->len, 0, &added, NULL));
+    if (!added) {
+        return gn_jparser_fail(p, "each block once");
+    }
     (void)gn_jparser_skip_name(p, "scoped");
     (void)gn_jparser_skip_name(p, "required");
     unsigned loop_depth = p->loop_depth;
@@ -660,6 +665,7 @@ gn_status gn_jinja_parse(const char *source, size_t len, gn_jprogram *out)
     gn_jparser p = {.program = out, .tokens = tokens};
     gn_status status = parse_tokens(&p);
     gn_map_fini(&p.name_ids);
+    gn_map_fini(&p.blocks);
     gn_free(tokens);
     return status;
 }

@@ -19,6 +19,7 @@ typedef struct gn_jparser {
     size_t pos;
     gn_map name_ids; /* name → id */
     size_t names_cap;
+    gn_map blocks; /* names of the blocks so far */
     unsigned depth;
     unsigned loop_depth; /* loops that a break could end */
     unsigned for_depth;  /* loops around, across macros */

@@ -96,16 +96,25 @@ static gn_status test_upper(gn_jrun *run, gn_jval in, const gn_jargs *args, bool
     return ask_case(run, in, args, "isupper", out);
 }
 
-static gn_status test_filter(gn_jrun *run, gn_jval in, const gn_jargs *args, bool *out)
+static gn_status want_hashable(gn_jrun *run, const gn_jargs *args, gn_jval in)
 {
     GN_TRY(none_wanted(run, args));
+    if (!gn_jinja_hashable(in)) {
+        return gn_jinja_fail(run, "a %s cannot be a name", gn_jinja_type_name((gn_jtype)in.type));
+    }
+    return GN_OK;
+}
+
+static gn_status test_filter(gn_jrun *run, gn_jval in, const gn_jargs *args, bool *out)
+{
+    GN_TRY(want_hashable(run, args, in));
     *out = in.type == GN_J_STRING && gn_jinja_find_filter(in.u.s->data, in.u.s->len) != NULL;
     return GN_OK;
 }
 
 static gn_status test_test(gn_jrun *run, gn_jval in, const gn_jargs *args, bool *out)
 {
-    GN_TRY(none_wanted(run, args));
+    GN_TRY(want_hashable(run, args, in));
     *out = in.type == GN_J_STRING && gn_jinja_find_test(in.u.s->data, in.u.s->len) != NULL;
     return GN_OK;
 }

@@ -96,13 +96,11 @@ class Oracle:
 
 
 def find_tool():
-    given = os.environ.get("GANGLION_TEMPLATE_TOOL")
-    places = [given] if given else [ROOT / "build" / preset / "tests" / "template_tool"
-                                    for preset in ("release", "dev", "clang")]
-    for place in places:
-        if place and pathlib.Path(place).is_file():
-            return str(place)
-    return None
+    """The program beside the one under test (GANGLION_BIN), or None."""
+    program = os.environ.get("GANGLION_BIN", ROOT / "build" / "release" / "ganglion")
+    tool = os.environ.get("GANGLION_TEMPLATE_TOOL",
+                          pathlib.Path(program).resolve().parent / "tests" / "template_tool")
+    return str(tool) if pathlib.Path(tool).is_file() else None
 
 
 class Tool:
