@@ -35,6 +35,11 @@ gn_status gn_cli_interrupt_catch(void)
     return GN_OK;
 }
 
+bool gn_cli_interrupt_pending(void)
+{
+    return interrupted != 0;
+}
+
 bool gn_cli_interrupted(void)
 {
     bool was = interrupted != 0;

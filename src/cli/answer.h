@@ -71,8 +71,10 @@ void gn_cli_answer_stats(const gn_cli_answer *answer);
 /* "stop", "length" or "cancelled". */
 const char *gn_cli_finish_name(gn_finish finish);
 
-/* Ctrl-C no longer ends the program but sets a mark, which `gn_cli_interrupted` reads and clears. */
+/* Ctrl-C no longer ends the program but sets a mark, which gn_cli_interrupted() reads and clears and
+ * gn_cli_interrupt_pending() only reads. */
 GN_MUST_USE gn_status gn_cli_interrupt_catch(void);
+bool gn_cli_interrupt_pending(void);
 bool gn_cli_interrupted(void);
 
 #endif

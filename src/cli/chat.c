@@ -99,8 +99,7 @@ static gn_status loop(gn_cli_chat *chat, gn_cli_line *line)
     while (!chat->quit) {
         gn_cli_line_event event;
         status = gn_cli_line_read(line, &text, &event);
-        if (status != GN_OK || event == GN_CLI_LINE_END ||
-            (event == GN_CLI_LINE_INTERRUPT && !terminal)) {
+        if (status != GN_OK || event == GN_CLI_LINE_END) {
             break;
         }
         if (event == GN_CLI_LINE_INTERRUPT) {
@@ -140,16 +139,14 @@ gn_status gn_cli_chat_run(gn_cli_asker *asker, const char *model_name,
         status = gn_cli_chat_add(chat.messages, 0, "system", system, strlen(system));
     }
     if (status == GN_OK) {
-        status = gn_cli_interrupt_catch();
-    }
-    if (status == GN_OK) {
         status = gn_cli_line_create(&line);
     }
+    if (status == GN_OK && gn_cli_line_is_terminal(line)) {
+        status = gn_cli_interrupt_catch();
+        (void)fprintf(stderr, "%s, %zu tokens of context. /help lists commands.\n", model_name,
+                      asker->n_ctx);
+    }
     if (status == GN_OK) {
-        if (gn_cli_line_is_terminal(line)) {
-            (void)fprintf(stderr, "%s, %zu tokens of context. /help lists commands.\n", model_name,
-                          asker->n_ctx);
-        }
         status = loop(&chat, line);
     }
     gn_cli_line_destroy(line);

@@ -26,7 +26,8 @@ static gn_status write_file(const json_t *root, const char *path)
     FILE *file = fopen(path, "wbx");
     GN_REQUIRE(file != NULL, GN_E_IO, "%s: cannot write: %s", path, strerror(errno));
     errno = 0;
-    bool ok = json_dumpf(root, file, JSON_INDENT(1) | JSON_REAL_PRECISION(15)) == 0 && fputc('\n', file) != EOF;
+    bool ok = json_dumpf(root, file, JSON_INDENT(1) | JSON_REAL_PRECISION(15)) == 0 &&
+              fputc('\n', file) != EOF;
     ok = fflush(file) == 0 && fsync(fileno(file)) == 0 && ok;
     int cause = errno;
     ok = fclose(file) == 0 && ok;

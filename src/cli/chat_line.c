@@ -8,11 +8,14 @@
 #include <errno.h>
 #include <histedit.h>
 #include <locale.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #define HISTORY_ENTRIES 1000
 #define MESSAGE_LIMIT   ((size_t)64 << 20)
@@ -24,6 +27,7 @@ struct gn_cli_line {
     char *piped;         /* getline()'s */
     size_t piped_cap;
     const char *prompt;
+    sigset_t waiting; /* signals blocked while libedit waits for a key */
 };
 
 static char *prompt_of(EditLine *edit)
@@ -31,6 +35,54 @@ static char *prompt_of(EditLine *edit)
     gn_cli_line *line = NULL;
     (void)el_get(edit, EL_CLIENTDATA, &line);
     return (char *)(uintptr_t)line->prompt;
+}
+
+/* The next character, for libedit. Ctrl-C is blocked but while this waits, so one that comes just before
+ * the wait is not lost. Bytes that are no character of the locale are dropped. */
+static int read_char(EditLine *edit, wchar_t *out)
+{
+    gn_cli_line *line = NULL;
+    (void)el_get(edit, EL_CLIENTDATA, &line);
+    mbstate_t state = {0};
+    for (;;) {
+        struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+        if (ppoll(&input, 1, NULL, &line->waiting) < 0) {
+            if (errno != EINTR || gn_cli_interrupt_pending()) {
+                return -1;
+            }
+            continue;
+        }
+        char byte;
+        ssize_t n = read(STDIN_FILENO, &byte, 1);
+        if (n <= 0) {
+            return n == 0 ? 0 : -1;
+        }
+        size_t used = mbrtowc(out, &byte, 1, &state);
+        if (used <= 1) {
+            return 1;
+        }
+        if (used == (size_t)-1) {
+            state = (mbstate_t){0};
+        }
+    }
+}
+
+/* One line from libedit. A Ctrl-C that was meant for the answer before is forgotten. */
+static const char *edit_line(gn_cli_line *line, const char *prompt, int *n)
+{
+    sigset_t blocked;
+    (void)sigemptyset(&blocked);
+    (void)sigaddset(&blocked, SIGINT);
+    (void)sigprocmask(SIG_BLOCK, &blocked, &line->waiting);
+    (void)gn_cli_interrupted();
+    line->prompt = prompt;
+    (void)el_set(line->edit, EL_PREP_TERM,
+                 1); /* before the prompt: keys typed after it are edited */
+    const char *text = el_gets(line->edit, n);
+    int cause = errno;
+    (void)sigprocmask(SIG_SETMASK, &line->waiting, NULL);
+    errno = cause;
+    return text;
 }
 
 /* ---- history ---- */
@@ -109,6 +161,7 @@ static gn_status open_terminal(gn_cli_line *line)
     GN_TRY(open_history(line));
     (void)el_set(line->edit, EL_CLIENTDATA, line);
     (void)el_set(line->edit, EL_PROMPT, prompt_of);
+    (void)el_set(line->edit, EL_GETCFN, read_char);
     (void)el_set(line->edit, EL_EDITOR, "emacs");
     (void)el_set(line->edit, EL_HIST, history, line->history);
     (void)el_set(line->edit, EL_BIND, "^R", "em-inc-search-prev", NULL);
@@ -165,20 +218,16 @@ static gn_status read_line(gn_cli_line *line, const char *prompt, const char **t
     errno = 0;
     if (line->edit != NULL) {
         int n = 0;
-        line->prompt = prompt;
-        *text = el_gets(line->edit, &n);
+        *text = edit_line(line, prompt, &n);
         *len = *text != NULL && n > 0 ? (size_t)n : 0;
     } else {
         ssize_t n = getline(&line->piped, &line->piped_cap, stdin);
         *text = line->piped;
         *len = n > 0 ? (size_t)n : 0;
     }
-    if (gn_cli_interrupted()) {
+    if (line->edit != NULL && gn_cli_interrupted()) {
         *event = GN_CLI_LINE_INTERRUPT;
-        clearerr(stdin);
-        if (line->edit != NULL) {
-            el_reset(line->edit);
-        }
+        el_reset(line->edit);
     } else if (*len == 0) {
         GN_REQUIRE(errno != ENOMEM, GN_E_NOMEM, "out of memory");
         GN_REQUIRE(line->edit != NULL || !ferror(stdin), GN_E_IO, "standard input: cannot read: %s",

@@ -11,7 +11,7 @@ typedef struct gn_cli_line gn_cli_line;
 
 typedef enum gn_cli_line_event {
     GN_CLI_LINE_MESSAGE,
-    GN_CLI_LINE_INTERRUPT, /* Ctrl-C: what was typed is dropped */
+    GN_CLI_LINE_INTERRUPT, /* Ctrl-C on a terminal: what was typed is dropped */
     GN_CLI_LINE_END        /* Ctrl-D, or the end of the pipe */
 } gn_cli_line_event;
 
