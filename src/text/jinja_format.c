@@ -123,10 +123,28 @@ static gn_status write_int(gn_jrun *run, const format_spec *spec, int64_t i)
     return write_number(run, spec, i < 0, prefix, digits);
 }
 
+/* f ≥ 0 as C's printf shows it, with a point whatever the locale has. */
+static void print_digits(char digits[MAX_NUMBER], char type, bool alternate, int precision,
+                         double f)
+{
+    const size_t size = MAX_NUMBER;
+    switch (type) {
+    case 'e': (void)snprintf(digits, size, alternate ? "%#.*e" : "%.*e", precision, f); break;
+    case 'E': (void)snprintf(digits, size, alternate ? "%#.*E" : "%.*E", precision, f); break;
+    case 'f':
+    case 'F': (void)snprintf(digits, size, alternate ? "%#.*f" : "%.*f", precision, f); break;
+    case 'G': (void)snprintf(digits, size, alternate ? "%#.*G" : "%.*G", precision, f); break;
+    default: (void)snprintf(digits, size, alternate ? "%#.*g" : "%.*g", precision, f); break;
+    }
+    char *comma = strchr(digits, ',');
+    if (comma != NULL) {
+        *comma = '.';
+    }
+}
+
 static gn_status write_float(gn_jrun *run, const format_spec *spec, double f)
 {
     char digits[MAX_NUMBER];
-    char shape[8];
     bool percent = spec->type == '%';
     char type = percent ? 'f' : spec->type;
     double size = fabs(percent ? f * 100 : f);
@@ -138,16 +156,7 @@ static gn_status write_float(gn_jrun *run, const format_spec *spec, double f)
     } else if (type == 0 && spec->precision < 0) {
         (void)gn_jinja_float_repr(size, digits);
     } else {
-        (void)snprintf(shape, sizeof shape, "%%%s.*%c", spec->alternate ? "#" : "",
-                       type == 0 ? 'g' : type);
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-#endif
-        (void)snprintf(digits, sizeof digits, shape, precision, size);
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+        print_digits(digits, type == 0 ? 'g' : type, spec->alternate, precision, size);
         if (type == 0 && strpbrk(digits, ".e") == NULL) {
             (void)strncat(digits, ".0", 3);
         }

@@ -431,7 +431,7 @@ static gn_status slice_string(gn_jrun *run, gn_jval obj, int64_t start, int64_t 
             break;
         }
         /* `at` is behind the code point just copied: one step forward already, two back to its left. */
-        int64_t moves = step > 0 ? step - 1 : step - 1;
+        int64_t moves = step - 1;
         for (; moves > 0; moves--) {
             at++;
             while (at < s->len && ((unsigned char)s->data[at] & 0xc0u) == 0x80u) {
