@@ -101,13 +101,11 @@ static gn_status check_ids(const gn_session *s, const int32_t *ids, size_t n)
     return GN_OK;
 }
 
-static gn_status append(gn_session *s, const int32_t *ids, size_t n)
+/* Room for n ids in all, so that adding up to that many can't fail. */
+static gn_status reserve_ids(gn_session *s, size_t n)
 {
-    GN_REQUIRE(n <= s->n_ctx && s->n_ids <= s->n_ctx - n, GN_E_LIMIT,
-               "the context is limited to %zu tokens: %zu are there, %zu more were given", s->n_ctx,
-               s->n_ids, n);
-    if (s->n_ids + n > s->cap) {
-        size_t cap = s->n_ids + n + s->n_ids / 2 + 64;
+    if (n > s->cap) {
+        size_t cap = n + s->n_ids / 2 + 64;
         int32_t *grown = gn_realloc_array(s->ids, cap, sizeof *grown);
         if (grown == NULL) {
             return gn_alloc_failed();
@@ -115,6 +113,15 @@ static gn_status append(gn_session *s, const int32_t *ids, size_t n)
         s->ids = grown;
         s->cap = cap;
     }
+    return GN_OK;
+}
+
+static gn_status append(gn_session *s, const int32_t *ids, size_t n)
+{
+    GN_REQUIRE(n <= s->n_ctx && s->n_ids <= s->n_ctx - n, GN_E_LIMIT,
+               "the context is limited to %zu tokens: %zu are there, %zu more were given", s->n_ctx,
+               s->n_ids, n);
+    GN_TRY(reserve_ids(s, s->n_ids + n));
     memcpy(s->ids + s->n_ids, ids, n * sizeof *ids);
     s->n_ids += n;
     return GN_OK;
@@ -213,6 +220,22 @@ gn_status gn_session_truncate(gn_session *s, size_t n)
     return GN_OK;
 }
 
+static gn_status reserve_pages(gn_session *s, size_t n)
+{
+    (void)pthread_mutex_lock(&s->model->lock);
+    gn_status status = gn_kv_table_reserve(&s->table, (uint32_t)n);
+    (void)pthread_mutex_unlock(&s->model->lock);
+    return status;
+}
+
+/* Pages beyond the tokens evaluated. */
+static void give_back_pages(gn_session *s)
+{
+    (void)pthread_mutex_lock(&s->model->lock);
+    gn_kv_table_truncate(&s->table, s->table.n_tok);
+    (void)pthread_mutex_unlock(&s->model->lock);
+}
+
 gn_status gn_session_set(gn_session *s, const int32_t *ids, size_t n, size_t *n_reused)
 {
     GN_REQUIRE(n >= 1, GN_E_ARG, "gn_session_set: no tokens");
@@ -223,13 +246,19 @@ gn_status gn_session_set(gn_session *s, const int32_t *ids, size_t n, size_t *n_
     while (common < s->table.n_tok && common < n - 1 && ids[common] == s->ids[common]) {
         common++;
     }
-    GN_TRY(gn_session_truncate(s, common));
+    /* All memory first, so that a session that can't have it keeps what it holds. */
+    GN_TRY(reserve_ids(s, n));
+    GN_TRY(reserve_pages(s, n));
+    s->last_valid = false;
+    s->n_ids = common;
+    s->table.n_tok = (uint32_t)common;
     GN_TRY(append(s, ids + common, n - common));
     gn_status status = catch_up(s, s->last, 1);
     if (status != GN_OK) {
         s->n_ids = common;
         return status;
     }
+    give_back_pages(s);
     s->last_valid = true;
     if (n_reused != NULL) {
         *n_reused = common;
@@ -256,6 +285,8 @@ gn_status gn_session_next(gn_session *s, gn_sampler *sampler, int32_t *id, float
 {
     GN_REQUIRE(s->n_ids >= 1, GN_E_STATE, "gn_session_next: the session holds no token");
     GN_REQUIRE(s->n_ids < s->n_ctx, GN_E_LIMIT, "the context of %zu tokens is full", s->n_ctx);
+    /* What can fail comes before the choice, which moves the sampler on. */
+    GN_TRY(reserve_ids(s, s->n_ids + 1));
     GN_TRY(need_last(s));
     int32_t chosen = -1;
     GN_TRY(gn_sampler_pick(sampler, s->last, NULL, &chosen));

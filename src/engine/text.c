@@ -107,8 +107,14 @@ gn_status gn_model_render_chat(const gn_model *model, const char *context_json, 
     json_error_t error;
     json_t *context =
         json_loadb(context_json, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    GN_REQUIRE(context != NULL, GN_E_ARG, "chat context: line %d, column %d: %s", error.line,
-               error.column, error.text);
+    if (context == NULL) {
+        /* Where a small allocation fails jansson sets no text at all. */
+        if (json_error_code(&error) == json_error_out_of_memory || error.text[0] == '\0') {
+            return gn_alloc_failed();
+        }
+        return gn_base_fail(GN_E_ARG, "chat context: line %d, column %d: %s", error.line,
+                            error.column, error.text);
+    }
     gn_buf buf = {0};
     gn_status status = render(model, context, &buf);
     json_decref(context);
