@@ -81,11 +81,10 @@ static gn_status filter_title(gn_jrun *run, gn_jval in, const gn_jargs *args, gn
     size_t mark = run->out->len;
     for (size_t at = 0; at < s->len;) {
         uint32_t cp = 0;
-        size_t from = at;
         at += gn_utf8_decode(s->data + at, s->len - at, &cp);
         GN_TRY(gn_jinja_write_case(run, cp, GN_J_UPPER));
         bool separator = starts_word(cp);
-        from = at;
+        size_t from = at;
         while (at < s->len) {
             size_t used = gn_utf8_decode(s->data + at, s->len - at, &cp);
             if (starts_word(cp) != separator) {

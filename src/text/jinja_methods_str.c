@@ -374,7 +374,7 @@ static gn_status split_space(gn_jrun *run, gn_jval self, int64_t max, gn_jlist *
     uint32_t cp;
     size_t at = 0;
     for (;;) {
-        size_t next = at;
+        size_t next;
         while (at < s->len && (next = next_cp(s, at, &cp), gn_jinja_is_space(cp))) {
             at = next;
         }

@@ -38,9 +38,12 @@ static bool math_op(gn_jtok type, unsigned level, gn_jop *op)
 static bool skip_compare_op(gn_jparser *p, gn_jop *op)
 {
     static const gn_jop ops[] = {
-        [GN_JT_EQ - GN_JT_EQ] = GN_JOP_EQ, [GN_JT_NE - GN_JT_EQ] = GN_JOP_NE,
-        [GN_JT_LT - GN_JT_EQ] = GN_JOP_LT, [GN_JT_LE - GN_JT_EQ] = GN_JOP_LE,
-        [GN_JT_GT - GN_JT_EQ] = GN_JOP_GT, [GN_JT_GE - GN_JT_EQ] = GN_JOP_GE,
+        [0] = GN_JOP_EQ,
+        [GN_JT_NE - GN_JT_EQ] = GN_JOP_NE,
+        [GN_JT_LT - GN_JT_EQ] = GN_JOP_LT,
+        [GN_JT_LE - GN_JT_EQ] = GN_JOP_LE,
+        [GN_JT_GT - GN_JT_EQ] = GN_JOP_GT,
+        [GN_JT_GE - GN_JT_EQ] = GN_JOP_GE,
     };
     gn_jtok type = gn_jparser_peek(p, 0)->type;
     if (type >= GN_JT_EQ && type <= GN_JT_GE) {
