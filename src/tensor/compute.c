@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define PANEL_ROWS      16u
-#define F32_ROWS        4u /* rows de-quantized at a time on the f32 path */
+#define F32_ROWS        16u /* rows de-quantized at a time on the f32 path */
 #define QUANT_BLOCK     32u
 #define CHUNKS_A_WORKER 8u /* chunks of a parallel loop per worker, for balance */
 
