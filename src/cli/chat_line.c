@@ -38,7 +38,8 @@ static char *prompt_of(EditLine *edit)
 }
 
 /* The next character, for libedit. Ctrl-C is blocked but while this waits, so one that comes just before
- * the wait is not lost. Bytes that are no character of the locale are dropped. */
+ * the wait is not lost; the terminal keeps what was typed before it (noflsh), so that what the wait saw is
+ * still there to read. Bytes that are no character of the locale are dropped. */
 static int read_char(EditLine *edit, wchar_t *out)
 {
     gn_cli_line *line = NULL;
@@ -162,6 +163,7 @@ static gn_status open_terminal(gn_cli_line *line)
     (void)el_set(line->edit, EL_CLIENTDATA, line);
     (void)el_set(line->edit, EL_PROMPT, prompt_of);
     (void)el_set(line->edit, EL_GETCFN, read_char);
+    (void)el_set(line->edit, EL_SETTY, "-d", "+noflsh", NULL);
     (void)el_set(line->edit, EL_EDITOR, "emacs");
     (void)el_set(line->edit, EL_HIST, history, line->history);
     (void)el_set(line->edit, EL_BIND, "^R", "em-inc-search-prev", NULL);
