@@ -99,6 +99,8 @@ def figures():
 def test_divergence_next_to_llamacpp(name, figures):
     f = figures(name)
     assert f.mean <= RATIO[name] * f.mean_llamacpp, str(f)
+    # The first tokens of Qwen2.5 are so far off in llama.cpp that they would decide the mean alone.
+    assert f.late <= RATIO[name] * f.late_llamacpp, str(f)
 
 
 @pytest.mark.parametrize("name", MODELS)
