@@ -52,7 +52,7 @@ static gn_status drain(gn_detok *d, bool all, gn_buf *out)
         i += n;
     }
     if (status != GN_OK) {
-        out->len = kept;
+        gn_text_cut(out, kept);
         return status;
     }
     memmove(d->held.data, d->held.data + end, wait);
@@ -74,7 +74,7 @@ gn_status gn_detok_push(gn_detok *d, int32_t id, gn_buf *out)
     d->at_start = false;
     gn_status status = drain(d, false, out);
     if (status != GN_OK) {
-        d->held.len = before;
+        gn_text_cut(&d->held, before);
     }
     return status;
 }

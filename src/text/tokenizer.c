@@ -213,7 +213,7 @@ static gn_status put_letters(const char *s, size_t len, gn_buf *out)
         int byte = n != 0 ? gn_bpe_byte(cp) : -1;
         if (byte < 0) {
             /* A spelling that is not made of letters stands for itself. */
-            out->len = kept;
+            gn_text_cut(out, kept);
             return gn_buf_append(out, s, len);
         }
         GN_TRY(gn_buf_putc(out, (char)byte));
@@ -291,7 +291,7 @@ gn_status gn_tokenizer_piece(const gn_tokenizer *t, int32_t id, bool special, gn
     size_t kept = out->len;
     gn_status status = put_piece(t, id, out);
     if (status != GN_OK) {
-        out->len = kept;
+        gn_text_cut(out, kept);
     }
     return status;
 }
@@ -316,7 +316,7 @@ gn_status gn_tokenizer_decode(const gn_tokenizer *t, const int32_t *ids, size_t 
     for (size_t i = 0; i < n; i++) {
         gn_status status = gn_tokenizer_piece(t, ids[i], special, out);
         if (status != GN_OK) {
-            out->len = kept;
+            gn_text_cut(out, kept);
             return status;
         }
     }
@@ -327,8 +327,7 @@ gn_status gn_tokenizer_decode(const gn_tokenizer *t, const int32_t *ids, size_t 
     if (t->cleans_up && out->len > kept) {
         size_t len = out->len - kept;
         clean_up(out->data + kept, &len);
-        out->len = kept + len;
-        out->data[out->len] = '\0';
+        gn_text_cut(out, kept + len);
     }
     return GN_OK;
 }

@@ -54,6 +54,15 @@ struct gn_tokenizer {
     char *chat_template;
 };
 
+/* Take a buffer back to a length it had; its NUL follows. */
+GN_INLINE void gn_text_cut(gn_buf *buf, size_t len)
+{
+    buf->len = len;
+    if (buf->data != NULL) {
+        buf->data[len] = '\0';
+    }
+}
+
 /* A tokenizer with nothing in it and no special ids. NULL: out of memory. */
 gn_tokenizer *gn_tokenizer_new(void);
 /* Allocate what depends on the size of the vocabulary, which is built. */
