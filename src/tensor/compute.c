@@ -1,5 +1,6 @@
-/* The checked step from views to kernels. A weight's rows are taken 16 at a time: unpacked to the panel form
- * in the worker's scratch memory (which stays in its L2 cache) and multiplied with all activation rows. */
+/* The checked step from views to kernels. A weight's rows are taken 16 at a time and in pieces of PIECE
+ * elements: unpacked to the panel form in the worker's scratch memory (which stays in its L1 cache) and
+ * multiplied with all activation rows. */
 #include "tensor/compute.h"
 
 #include "base/alloc.h"
@@ -10,10 +11,11 @@
 #define PANEL_ROWS      16u
 #define F32_ROWS        16u /* rows de-quantized at a time on the f32 path */
 #define QUANT_BLOCK     32u
+#define PIECE           512u /* elements of a row unpacked at a time, a multiple of all block lengths */
 #define CHUNKS_A_WORKER 8u /* chunks of a parallel loop per worker, for balance */
 
-typedef void panel_fn(const void *rows, size_t row_bytes, size_t n_rows, size_t k, uint8_t *q,
-                      float *scale, float *min);
+typedef void panel_fn(const void *rows, size_t row_bytes, size_t n_rows, size_t k,
+                      const void *ahead, uint8_t *q, float *scale, float *min);
 typedef void dequant_fn(const void *row, size_t k, float *out);
 
 /* What a computed type needs. panel is NULL for float types. */
@@ -26,10 +28,10 @@ typedef struct type_ops {
 } type_ops;
 
 typedef struct scratch {
-    uint8_t *q;   /* [max_k / 4][16][4] */
-    float *scale; /* [max_k / 16][16] */
-    float *min;   /* [max_k / 16][16] */
-    float *tile;  /* [max_m][16] */
+    uint8_t *q;   /* [PIECE / 4][16][4] */
+    float *scale; /* [PIECE / 16][16] */
+    float *min;   /* [PIECE / 16][16] */
+    float *tile;  /* [2 max_m][16], a row for each plane */
     float *rows;  /* [F32_ROWS][max_k], also a residual row */
 } scratch;
 
@@ -96,10 +98,10 @@ static void scratch_fini(scratch *s)
 
 static gn_status scratch_init(scratch *s, size_t max_k, size_t max_m)
 {
-    s->q = gn_alloc_aligned(max_k, PANEL_ROWS);
-    s->scale = gn_alloc_aligned(max_k, sizeof *s->scale);
-    s->min = gn_alloc_aligned(max_k, sizeof *s->min);
-    s->tile = gn_alloc_aligned(max_m, PANEL_ROWS * sizeof *s->tile);
+    s->q = gn_alloc_aligned(PIECE, PANEL_ROWS);
+    s->scale = gn_alloc_aligned(PIECE, sizeof *s->scale);
+    s->min = gn_alloc_aligned(PIECE, sizeof *s->min);
+    s->tile = gn_alloc_aligned(2 * max_m, PANEL_ROWS * sizeof *s->tile);
     s->rows = gn_alloc_aligned(max_k, F32_ROWS * sizeof *s->rows);
     if (s->q == NULL || s->scale == NULL || s->min == NULL || s->tile == NULL || s->rows == NULL) {
         return gn_alloc_failed();
@@ -274,36 +276,38 @@ static const uint8_t *row_at(const gn_view *w, size_t row)
     return (const uint8_t *)w->data + row * w->row_bytes;
 }
 
-static void dot_panel(const gn_compute *c, const type_ops *ops, const scratch *s, size_t k,
-                      size_t plane, size_t m, float *y, size_t ldy)
-{
-    gn_k_dot_panel_g32_fn *fn =
-        ops->group == 32 ? c->kernels->dot_panel_g32 : c->kernels->dot_panel_g16;
-    fn(k, s->q, s->scale, ops->has_min ? s->min : NULL, ops->zero, m, c->q + plane * k,
-       c->q_scale + plane * (k / QUANT_BLOCK), c->q_sum + plane * (k / 16), y, ldy);
-}
-
-/* Rows [row, row + n_rows) of one product, n_rows ≤ 16, on the integer path. */
+/* Rows [row, row + n_rows) of one product, n_rows ≤ 16, on the integer path: all planes go into the tile,
+ * then to y, a row's second plane added to its first. */
 static void run_panel(const gn_compute *c, const product *p, const gn_acts *acts, size_t row,
                       size_t n_rows, scratch *s)
 {
+    const type_ops *ops = &p->ops;
+    gn_k_dot_panel_g32_fn *dot =
+        ops->group == 32 ? c->kernels->dot_panel_g32 : c->kernels->dot_panel_g16;
+    const gn_dtype_info *info = gn_dtype_find(p->w->dtype);
     size_t k = acts->k;
-    p->ops.panel(row_at(p->w, row), p->w->row_bytes, n_rows, k, s->q, s->scale, s->min);
-    if (n_rows == PANEL_ROWS) {
-        dot_panel(c, &p->ops, s, k, 0, acts->m, p->y + row, p->ldy);
-    } else {
-        dot_panel(c, &p->ops, s, k, 0, acts->m, s->tile, PANEL_ROWS);
-        for (size_t i = 0; i < acts->m; i++) {
-            memcpy(p->y + i * p->ldy + row, s->tile + i * PANEL_ROWS, n_rows * sizeof(float));
-        }
+    size_t piece_bytes = PIECE / info->block_len * info->block_bytes;
+    const uint8_t *rows = row_at(p->w, row);
+    const uint8_t *ahead = rows; /* the same piece of the next panel, its bytes taken in order */
+    if (row + 2 * PANEL_ROWS <= p->n_out) {
+        ahead = row_at(p->w, row + PANEL_ROWS);
     }
-    if (c->n_planes != 0) {
-        dot_panel(c, &p->ops, s, k, acts->m, c->n_planes, s->tile, PANEL_ROWS);
-        for (size_t i = 0; i < c->n_planes; i++) {
-            float *y = p->y + c->plane_of[i] * p->ldy + row;
-            for (size_t r = 0; r < n_rows; r++) {
-                y[r] += s->tile[i * PANEL_ROWS + r];
-            }
+    for (size_t first = 0; first < k; first += PIECE) {
+        size_t n = k - first < PIECE ? k - first : PIECE;
+        ops->panel(rows, p->w->row_bytes, n_rows, n, ahead, s->q, s->scale, s->min);
+        dot(n, s->q, s->scale, ops->has_min ? s->min : NULL, ops->zero, acts->m + c->n_planes,
+            c->q + first, k, c->q_scale + first / QUANT_BLOCK, c->q_sum + first / 16, s->tile,
+            PANEL_ROWS, first != 0);
+        rows += piece_bytes;
+        ahead += PANEL_ROWS * piece_bytes;
+    }
+    for (size_t i = 0; i < acts->m; i++) {
+        memcpy(p->y + i * p->ldy + row, s->tile + i * PANEL_ROWS, n_rows * sizeof(float));
+    }
+    for (size_t i = 0; i < c->n_planes; i++) {
+        float *y = p->y + c->plane_of[i] * p->ldy + row;
+        for (size_t r = 0; r < n_rows; r++) {
+            y[r] += s->tile[(acts->m + i) * PANEL_ROWS + r];
         }
     }
 }

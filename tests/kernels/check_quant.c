@@ -123,8 +123,9 @@ static bool check_panel_case(const kc_row *row, const format *f, size_t n_blocks
     kc_fill_bytes(in, in_bytes);
     panel_out found = panel_alloc(f, k);
     panel_out expected = panel_alloc(f, k);
-    ((gn_k_panel_fn *)row->fn)(in, row_bytes, n_rows, k, found.q, found.scale, found.min);
-    ((gn_k_panel_fn *)row->ref)(in, row_bytes, n_rows, k, expected.q, expected.scale, expected.min);
+    ((gn_k_panel_fn *)row->fn)(in, row_bytes, n_rows, k, in, found.q, found.scale, found.min);
+    ((gn_k_panel_fn *)row->ref)(in, row_bytes, n_rows, k, NULL, expected.q, expected.scale,
+                                expected.min);
     size_t n_scales = k / f->group * 16;
     bool good = kc_same_bytes(row, "q", found.q, expected.q, k * 16) &&
                 kc_same_f32(row, "scale", found.scale, expected.scale, n_scales) &&
@@ -199,21 +200,30 @@ typedef struct bench_ctx {
     gn_k_dot_panel_fn *dot; /* NULL: panels alone */
 } bench_ctx;
 
-enum { BENCH_K = 1536 };
+enum { BENCH_K = 1536, BENCH_PIECE = 512 };
 static int8_t act[BENCH_K];
 static float act_scale[BENCH_K / 32];
 static int32_t act_sum[BENCH_K / 16];
 
+/* A row of panels in pieces that stay in the first-level cache, as products take them. */
 static void call_panel(void *ctx)
 {
     bench_ctx *b = ctx;
     panel_out *out = &b->out;
-    ((gn_k_panel_fn *)b->fn)(b->rows + b->at * b->row_bytes, b->row_bytes, 16, b->k, out->q,
-                             out->scale, out->min);
-    if (b->dot != NULL) {
-        float y[16];
-        b->dot(b->k, out->q, out->scale, b->format->has_min ? out->min : NULL, b->format->zero, 1,
-               act, act_scale, act_sum, y, 16);
+    const uint8_t *rows = b->rows + b->at * b->row_bytes;
+    const uint8_t *ahead = rows + 16 * b->row_bytes;
+    size_t piece_bytes = BENCH_PIECE / b->format->len * b->format->bytes;
+    float y[16];
+    for (size_t first = 0; first < BENCH_K; first += BENCH_PIECE) {
+        ((gn_k_panel_fn *)b->fn)(rows, b->row_bytes, 16, BENCH_PIECE, ahead, out->q, out->scale,
+                                 out->min);
+        if (b->dot != NULL) {
+            b->dot(BENCH_PIECE, out->q, out->scale, b->format->has_min ? out->min : NULL,
+                   b->format->zero, 1, act + first, BENCH_K, act_scale + first / 32,
+                   act_sum + first / 16, y, 16, first != 0);
+        }
+        rows += piece_bytes;
+        ahead += 16 * piece_bytes;
     }
     b->at = b->at + 32 <= b->n_rows ? b->at + 16 : 0;
 }

@@ -20,7 +20,14 @@ typedef struct activations {
     const int8_t *q;
     const float *scale;
     const int32_t *sum;
+    size_t ld;
 } activations;
+
+typedef struct results {
+    float *y;
+    size_t ld;
+    int resume;
+} results;
 
 /* One step: 4 codes of 8 rows with 4 activations of each of m rows. */
 #define STEP(lane)                                                                                 \
@@ -36,17 +43,17 @@ typedef struct activations {
 
 /* m rows with 8 rows of the panel; m, group and has_min are constants where this is inlined. */
 GN_INLINE void dot_rows(size_t m, size_t group, int has_min, size_t half, const panel *p,
-                        activations a, float *y, size_t ldy)
+                        activations a, results out)
 {
-    const size_t n_blocks = p->k / 32;
+    const size_t n_blocks = a.ld / 32;
     const uint8x16_t zero = vdupq_n_u8((uint8_t)p->zero);
     const uint8_t *q = p->q + half * 32;
     const float *scale = p->scale + half * 8;
     const float *min = has_min ? p->min + half * 8 : NULL;
     float32x4_t acc[MAX_ROWS][2];
     for (size_t i = 0; i < m; i++) {
-        acc[i][0] = vdupq_n_f32(0.0f);
-        acc[i][1] = vdupq_n_f32(0.0f);
+        acc[i][0] = out.resume ? vld1q_f32(out.y + i * out.ld + half * 8) : vdupq_n_f32(0.0f);
+        acc[i][1] = out.resume ? vld1q_f32(out.y + i * out.ld + half * 8 + 4) : vdupq_n_f32(0.0f);
     }
     for (size_t g = 0; g < p->k / group; g++) {
         int32x4_t isum[MAX_ROWS][2];
@@ -57,7 +64,7 @@ GN_INLINE void dot_rows(size_t m, size_t group, int has_min, size_t half, const 
         for (size_t first = 0; first < group; first += 16) {
             int8x16_t act[MAX_ROWS];
             for (size_t i = 0; i < m; i++) {
-                act[i] = vld1q_s8(a.q + i * p->k + g * group + first);
+                act[i] = vld1q_s8(a.q + i * a.ld + g * group + first);
             }
             STEP(0);
             STEP(1);
@@ -79,55 +86,59 @@ GN_INLINE void dot_rows(size_t m, size_t group, int has_min, size_t half, const 
         }
     }
     for (size_t i = 0; i < m; i++) {
-        vst1q_f32(y + i * ldy + half * 8, acc[i][0]);
-        vst1q_f32(y + i * ldy + half * 8 + 4, acc[i][1]);
+        vst1q_f32(out.y + i * out.ld + half * 8, acc[i][0]);
+        vst1q_f32(out.y + i * out.ld + half * 8 + 4, acc[i][1]);
     }
 }
 
 GN_INLINE void dot_panel(size_t group, int has_min, const panel *p, size_t m, activations a,
-                         float *y, size_t ldy)
+                         results out)
 {
     while (m > 0) {
         const size_t n = m >= 4 ? 4 : m >= 2 ? 2 : 1;
         for (size_t half = 0; half < 2; half++) {
             if (n == 4) {
-                dot_rows(4, group, has_min, half, p, a, y, ldy);
+                dot_rows(4, group, has_min, half, p, a, out);
             } else if (n == 2) {
-                dot_rows(2, group, has_min, half, p, a, y, ldy);
+                dot_rows(2, group, has_min, half, p, a, out);
             } else {
-                dot_rows(1, group, has_min, half, p, a, y, ldy);
+                dot_rows(1, group, has_min, half, p, a, out);
             }
         }
-        a.q += n * p->k;
-        a.scale += n * (p->k / 32);
-        a.sum += n * (p->k / 16);
-        y += n * ldy;
+        a.q += n * a.ld;
+        a.scale += n * (a.ld / 32);
+        a.sum += n * (a.ld / 16);
+        out.y += n * out.ld;
         m -= n;
     }
 }
 
 void gn_k_dot_panel_g32_arm_neon(size_t k, const uint8_t *q, const float *scale, const float *min,
-                                 int zero, size_t m, const int8_t *a, const float *a_scale,
-                                 const int32_t *a_sum, float *y, size_t ldy)
+                                 int zero, size_t m, const int8_t *a, size_t lda,
+                                 const float *a_scale, const int32_t *a_sum, float *y, size_t ldy,
+                                 int resume)
 {
     const panel p = {k, q, scale, min, zero};
-    const activations rows = {a, a_scale, a_sum};
+    const activations rows = {a, a_scale, a_sum, lda};
+    const results out = {y, ldy, resume};
     if (min != NULL) {
-        dot_panel(32, 1, &p, m, rows, y, ldy);
+        dot_panel(32, 1, &p, m, rows, out);
     } else {
-        dot_panel(32, 0, &p, m, rows, y, ldy);
+        dot_panel(32, 0, &p, m, rows, out);
     }
 }
 
 void gn_k_dot_panel_g16_arm_neon(size_t k, const uint8_t *q, const float *scale, const float *min,
-                                 int zero, size_t m, const int8_t *a, const float *a_scale,
-                                 const int32_t *a_sum, float *y, size_t ldy)
+                                 int zero, size_t m, const int8_t *a, size_t lda,
+                                 const float *a_scale, const int32_t *a_sum, float *y, size_t ldy,
+                                 int resume)
 {
     const panel p = {k, q, scale, min, zero};
-    const activations rows = {a, a_scale, a_sum};
+    const activations rows = {a, a_scale, a_sum, lda};
+    const results out = {y, ldy, resume};
     if (min != NULL) {
-        dot_panel(16, 1, &p, m, rows, y, ldy);
+        dot_panel(16, 1, &p, m, rows, out);
     } else {
-        dot_panel(16, 0, &p, m, rows, y, ldy);
+        dot_panel(16, 0, &p, m, rows, out);
     }
 }

@@ -24,7 +24,14 @@ typedef struct activations {
     const int8_t *q;
     const float *scale;
     const int32_t *sum;
+    size_t ld;
 } activations;
+
+typedef struct results {
+    float *y;
+    size_t ld;
+    int resume;
+} results;
 
 /* How codes are multiplied: the number of steps that fit into 16 bits. */
 enum { SIGNED_CODES = 1, CODES_TO_63 = 2, CODES_TO_31 = 4 };
@@ -38,16 +45,16 @@ GN_INLINE __m256i broadcast_four(const int8_t *p)
 
 /* m rows with 8 rows of the panel; m, group, has_min and steps are constants where this is inlined. */
 GN_INLINE void dot_rows(size_t m, size_t group, int has_min, size_t steps, size_t half,
-                        const panel *p, activations a, float *y, size_t ldy)
+                        const panel *p, activations a, results out)
 {
-    const size_t n_blocks = p->k / 32;
+    const size_t n_blocks = a.ld / 32;
     const __m256i ones = _mm256_set1_epi16(1);
     const uint8_t *q = p->q + half * 32;
     const float *scale = p->scale + half * 8;
     const float *min = has_min ? p->min + half * 8 : NULL;
     __m256 acc[MAX_ROWS];
     for (size_t i = 0; i < m; i++) {
-        acc[i] = _mm256_setzero_ps();
+        acc[i] = out.resume ? _mm256_loadu_ps(out.y + i * out.ld + half * 8) : _mm256_setzero_ps();
     }
     for (size_t g = 0; g < p->k / group; g++) {
         __m256i isum[MAX_ROWS];
@@ -73,7 +80,7 @@ GN_INLINE void dot_rows(size_t m, size_t group, int has_min, size_t steps, size_
                 }
 #pragma GCC unroll 4
                 for (size_t i = 0; i < m; i++) {
-                    __m256i act = broadcast_four(four + i * p->k);
+                    __m256i act = broadcast_four(four + i * a.ld);
                     act = steps == SIGNED_CODES ? _mm256_sign_epi8(act, weights) : act;
                     const __m256i products = _mm256_maddubs_epi16(codes, act);
                     pairs[i] = step == 0 ? products : _mm256_add_epi16(pairs[i], products);
@@ -96,60 +103,63 @@ GN_INLINE void dot_rows(size_t m, size_t group, int has_min, size_t steps, size_
         }
     }
     for (size_t i = 0; i < m; i++) {
-        _mm256_storeu_ps(y + i * ldy + half * 8, acc[i]);
+        _mm256_storeu_ps(out.y + i * out.ld + half * 8, acc[i]);
     }
 }
 
 GN_INLINE void dot_panel(size_t group, int has_min, size_t steps, const panel *p, size_t m,
-                         activations a, float *y, size_t ldy)
+                         activations a, results out)
 {
     while (m > 0) {
         const size_t n = m >= 4 ? 4 : m >= 2 ? 2 : 1;
         for (size_t half = 0; half < 2; half++) {
             if (n == 4) {
-                dot_rows(4, group, has_min, steps, half, p, a, y, ldy);
+                dot_rows(4, group, has_min, steps, half, p, a, out);
             } else if (n == 2) {
-                dot_rows(2, group, has_min, steps, half, p, a, y, ldy);
+                dot_rows(2, group, has_min, steps, half, p, a, out);
             } else {
-                dot_rows(1, group, has_min, steps, half, p, a, y, ldy);
+                dot_rows(1, group, has_min, steps, half, p, a, out);
             }
         }
-        a.q += n * p->k;
-        a.scale += n * (p->k / 32);
-        a.sum += n * (p->k / 16);
-        y += n * ldy;
+        a.q += n * a.ld;
+        a.scale += n * (a.ld / 32);
+        a.sum += n * (a.ld / 16);
+        out.y += n * out.ld;
         m -= n;
     }
 }
 
-GN_INLINE void dot_panel_any(size_t group, const panel *p, size_t m, activations a, float *y,
-                             size_t ldy)
+GN_INLINE void dot_panel_any(size_t group, const panel *p, size_t m, activations a, results out)
 {
     if (p->min != NULL) {
-        dot_panel(group, 1, CODES_TO_31, p, m, a, y, ldy);
+        dot_panel(group, 1, CODES_TO_31, p, m, a, out);
     } else if (p->zero <= 16) {
-        dot_panel(group, 0, CODES_TO_31, p, m, a, y, ldy);
+        dot_panel(group, 0, CODES_TO_31, p, m, a, out);
     } else if (p->zero <= 32) {
-        dot_panel(group, 0, CODES_TO_63, p, m, a, y, ldy);
+        dot_panel(group, 0, CODES_TO_63, p, m, a, out);
     } else {
-        dot_panel(group, 0, SIGNED_CODES, p, m, a, y, ldy);
+        dot_panel(group, 0, SIGNED_CODES, p, m, a, out);
     }
 }
 
 void gn_k_dot_panel_g32_x86_avx2(size_t k, const uint8_t *q, const float *scale, const float *min,
-                                 int zero, size_t m, const int8_t *a, const float *a_scale,
-                                 const int32_t *a_sum, float *y, size_t ldy)
+                                 int zero, size_t m, const int8_t *a, size_t lda,
+                                 const float *a_scale, const int32_t *a_sum, float *y, size_t ldy,
+                                 int resume)
 {
     const panel p = {k, q, scale, min, zero};
-    const activations rows = {a, a_scale, a_sum};
-    dot_panel_any(32, &p, m, rows, y, ldy);
+    const activations rows = {a, a_scale, a_sum, lda};
+    const results out = {y, ldy, resume};
+    dot_panel_any(32, &p, m, rows, out);
 }
 
 void gn_k_dot_panel_g16_x86_avx2(size_t k, const uint8_t *q, const float *scale, const float *min,
-                                 int zero, size_t m, const int8_t *a, const float *a_scale,
-                                 const int32_t *a_sum, float *y, size_t ldy)
+                                 int zero, size_t m, const int8_t *a, size_t lda,
+                                 const float *a_scale, const int32_t *a_sum, float *y, size_t ldy,
+                                 int resume)
 {
     const panel p = {k, q, scale, min, zero};
-    const activations rows = {a, a_scale, a_sum};
-    dot_panel_any(16, &p, m, rows, y, ldy);
+    const activations rows = {a, a_scale, a_sum, lda};
+    const results out = {y, ldy, resume};
+    dot_panel_any(16, &p, m, rows, out);
 }

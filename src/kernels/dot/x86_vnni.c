@@ -21,7 +21,14 @@ typedef struct activations {
     const int8_t *q;
     const float *scale;
     const int32_t *sum;
+    size_t ld;
 } activations;
+
+typedef struct results {
+    float *y;
+    size_t ld;
+    int resume;
+} results;
 
 /* acc += codes * the four activations at p, for all lanes. Written out because compilers load the
  * broadcast with an instruction of its own, and the front end is the bottleneck. */
@@ -57,16 +64,16 @@ typedef struct group_terms {
 
 /* m rows at once; m, group and has_min are constants where this is inlined. */
 GN_INLINE void dot_rows(size_t m, size_t group, int has_min, const panel *p, activations a,
-                        float *y, size_t ldy)
+                        results out)
 {
-    const size_t n_blocks = p->k / 32;
+    const size_t n_blocks = a.ld / 32;
     const uint8_t *q = p->q;
     const float *scale = p->scale;
     const float *min = p->min;
     group_terms terms;
     __m512 acc[MAX_ROWS];
     for (size_t i = 0; i < m; i++) {
-        acc[i] = _mm512_setzero_ps();
+        acc[i] = out.resume ? _mm512_loadu_ps(out.y + i * out.ld) : _mm512_setzero_ps();
     }
     for (size_t first = 0; first < p->k / group; first += 16) {
         const size_t n_groups = p->k / group - first < 16 ? p->k / group - first : 16;
@@ -92,7 +99,7 @@ GN_INLINE void dot_rows(size_t m, size_t group, int has_min, const panel *p, act
                 const __m512i codes = _mm512_loadu_si512(q);
 #pragma GCC unroll 8
                 for (size_t i = 0; i < m; i++) {
-                    isum[i] = multiply_four(isum[i], codes, four + i * p->k + step * 4);
+                    isum[i] = multiply_four(isum[i], codes, four + i * a.ld + step * 4);
                 }
             }
             const __m512 s = _mm512_loadu_ps(scale + (first + g) * 16);
@@ -108,58 +115,62 @@ GN_INLINE void dot_rows(size_t m, size_t group, int has_min, const panel *p, act
         }
     }
     for (size_t i = 0; i < m; i++) {
-        _mm512_storeu_ps(y + i * ldy, acc[i]);
+        _mm512_storeu_ps(out.y + i * out.ld, acc[i]);
     }
 }
 
 GN_INLINE void dot_panel(size_t group, int has_min, const panel *p, size_t m, activations a,
-                         float *y, size_t ldy)
+                         results out)
 {
     while (m > 0) {
         size_t n;
         if (m >= 8) {
             n = 8;
-            dot_rows(8, group, has_min, p, a, y, ldy);
+            dot_rows(8, group, has_min, p, a, out);
         } else if (m >= 4) {
             n = 4;
-            dot_rows(4, group, has_min, p, a, y, ldy);
+            dot_rows(4, group, has_min, p, a, out);
         } else if (m >= 2) {
             n = 2;
-            dot_rows(2, group, has_min, p, a, y, ldy);
+            dot_rows(2, group, has_min, p, a, out);
         } else {
             n = 1;
-            dot_rows(1, group, has_min, p, a, y, ldy);
+            dot_rows(1, group, has_min, p, a, out);
         }
-        a.q += n * p->k;
-        a.scale += n * (p->k / 32);
-        a.sum += n * (p->k / 16);
-        y += n * ldy;
+        a.q += n * a.ld;
+        a.scale += n * (a.ld / 32);
+        a.sum += n * (a.ld / 16);
+        out.y += n * out.ld;
         m -= n;
     }
 }
 
 void gn_k_dot_panel_g32_x86_vnni(size_t k, const uint8_t *q, const float *scale, const float *min,
-                                 int zero, size_t m, const int8_t *a, const float *a_scale,
-                                 const int32_t *a_sum, float *y, size_t ldy)
+                                 int zero, size_t m, const int8_t *a, size_t lda,
+                                 const float *a_scale, const int32_t *a_sum, float *y, size_t ldy,
+                                 int resume)
 {
     const panel p = {k, q, scale, min, zero};
-    const activations rows = {a, a_scale, a_sum};
+    const activations rows = {a, a_scale, a_sum, lda};
+    const results out = {y, ldy, resume};
     if (min != NULL) {
-        dot_panel(32, 1, &p, m, rows, y, ldy);
+        dot_panel(32, 1, &p, m, rows, out);
     } else {
-        dot_panel(32, 0, &p, m, rows, y, ldy);
+        dot_panel(32, 0, &p, m, rows, out);
     }
 }
 
 void gn_k_dot_panel_g16_x86_vnni(size_t k, const uint8_t *q, const float *scale, const float *min,
-                                 int zero, size_t m, const int8_t *a, const float *a_scale,
-                                 const int32_t *a_sum, float *y, size_t ldy)
+                                 int zero, size_t m, const int8_t *a, size_t lda,
+                                 const float *a_scale, const int32_t *a_sum, float *y, size_t ldy,
+                                 int resume)
 {
     const panel p = {k, q, scale, min, zero};
-    const activations rows = {a, a_scale, a_sum};
+    const activations rows = {a, a_scale, a_sum, lda};
+    const results out = {y, ldy, resume};
     if (min != NULL) {
-        dot_panel(16, 1, &p, m, rows, y, ldy);
+        dot_panel(16, 1, &p, m, rows, out);
     } else {
-        dot_panel(16, 0, &p, m, rows, y, ldy);
+        dot_panel(16, 0, &p, m, rows, out);
     }
 }

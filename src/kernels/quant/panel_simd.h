@@ -53,15 +53,14 @@ GN_INLINE void add_bits(b64 codes[4], const b64 flags[4], uint8_t flag, uint8_t 
     }
 }
 
-/* Ask for part i of n of the memory that lies one panel ahead, `bytes` for this block of 16 rows.
- * Decoding walks through all rows in order, and without this the latency of memory bounds it: the
- * loads of a panel are too few at a time for the hardware to run ahead. Into the second level, as a
- * panel is larger than the first; spread over the block, as few requests can be under way. An address
- * past the end of the matrix does no harm. */
-GN_INLINE void prefetch_part(const uint8_t *ahead, size_t bytes, size_t i, size_t n)
+/* Ask for part i of n of the memory that is wanted next, `bytes` for this block of 16 rows. Decoding
+ * walks through all weights, and without this the latency of memory bounds it: the loads of a panel
+ * are too few at a time for the hardware to run ahead. Into the second level, and spread over the
+ * block, as few requests can be under way. An address outside the matrix does no harm. */
+GN_INLINE void prefetch_part(uintptr_t ahead, size_t bytes, size_t i, size_t n)
 {
     for (size_t at = bytes * i / n; at < bytes * (i + 1) / n; at += 64) {
-        __builtin_prefetch(ahead + at, 0, 2);
+        __builtin_prefetch((const void *)(ahead + at), 0, 2);
     }
 }
 
@@ -73,7 +72,7 @@ GN_INLINE b64 head(const uint8_t *block, size_t stride)
     return words[0];
 }
 
-GN_INLINE void block_q4_0(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+GN_INLINE void block_q4_0(const uint8_t *p, size_t stride, uintptr_t ahead, uint8_t *q,
                           float *scale, float *min)
 {
     prefetch_part(ahead, 16 * 18, 0, 1);
@@ -88,7 +87,7 @@ GN_INLINE void block_q4_0(const uint8_t *p, size_t stride, const uint8_t *ahead,
     store_steps(steps_at(q, 16), codes);
 }
 
-GN_INLINE void block_q4_1(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+GN_INLINE void block_q4_1(const uint8_t *p, size_t stride, uintptr_t ahead, uint8_t *q,
                           float *scale, float *min)
 {
     prefetch_part(ahead, 16 * 20, 0, 1);
@@ -132,7 +131,7 @@ GN_INLINE void codes_q5(const uint8_t *nibbles, size_t stride, b64 high, uint8_t
     store_steps(steps_at(q, 16), codes);
 }
 
-GN_INLINE void block_q5_0(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+GN_INLINE void block_q5_0(const uint8_t *p, size_t stride, uintptr_t ahead, uint8_t *q,
                           float *scale, float *min)
 {
     prefetch_part(ahead, 16 * 22, 0, 1);
@@ -144,7 +143,7 @@ GN_INLINE void block_q5_0(const uint8_t *p, size_t stride, const uint8_t *ahead,
     codes_q5(p + 6, stride, high, q);
 }
 
-GN_INLINE void block_q5_1(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+GN_INLINE void block_q5_1(const uint8_t *p, size_t stride, uintptr_t ahead, uint8_t *q,
                           float *scale, float *min)
 {
     prefetch_part(ahead, 16 * 24, 0, 1);
@@ -155,7 +154,7 @@ GN_INLINE void block_q5_1(const uint8_t *p, size_t stride, const uint8_t *ahead,
     codes_q5(p + 8, stride, words[1], q);
 }
 
-GN_INLINE void block_q8_0(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+GN_INLINE void block_q8_0(const uint8_t *p, size_t stride, uintptr_t ahead, uint8_t *q,
                           float *scale, float *min)
 {
     prefetch_part(ahead, 16 * 34, 0, 1);
@@ -200,7 +199,7 @@ GN_INLINE void store_signed_products(float *out, f32x16 d, b64 bytes)
     f32x16_store(out + 48, f32x16_mul(d, f32x16_from_i8(bytes, 3)));
 }
 
-GN_INLINE void block_q2_k(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+GN_INLINE void block_q2_k(const uint8_t *p, size_t stride, uintptr_t ahead, uint8_t *q,
                           float *scale, float *min)
 {
     b64 words[4];
@@ -255,7 +254,7 @@ GN_INLINE void scales_q3_k(const uint8_t *p, size_t stride, float *scale)
     store_signed_products(scale + 192, d, minus_32(s3));
 }
 
-GN_INLINE void block_q3_k(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+GN_INLINE void block_q3_k(const uint8_t *p, size_t stride, uintptr_t ahead, uint8_t *q,
                           float *scale, float *min)
 {
     (void)min;
@@ -304,7 +303,7 @@ GN_INLINE void scales_k4(const uint8_t *p, size_t stride, float *scale, float *m
     store_products(min + 64, neg_dmin, mins_hi);
 }
 
-GN_INLINE void block_q4_k(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+GN_INLINE void block_q4_k(const uint8_t *p, size_t stride, uintptr_t ahead, uint8_t *q,
                           float *scale, float *min)
 {
     scales_k4(p, stride, scale, min);
@@ -321,7 +320,7 @@ GN_INLINE void block_q4_k(const uint8_t *p, size_t stride, const uint8_t *ahead,
     }
 }
 
-GN_INLINE void block_q5_k(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+GN_INLINE void block_q5_k(const uint8_t *p, size_t stride, uintptr_t ahead, uint8_t *q,
                           float *scale, float *min)
 {
     scales_k4(p, stride, scale, min);
@@ -352,7 +351,7 @@ GN_INLINE void store_six_bits(uint8_t *to, const b64 nibbles[4], const b64 high[
     }
 }
 
-GN_INLINE void block_q6_k(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+GN_INLINE void block_q6_k(const uint8_t *p, size_t stride, uintptr_t ahead, uint8_t *q,
                           float *scale, float *min)
 {
     (void)min;
@@ -414,7 +413,7 @@ static const uint8_t iq4_table[16] = {1,   24,  45,  63,  79,  93,  106, 118,
 static const uint8_t e2m1_table[16] = {128, 129, 130, 131, 132, 134, 136, 140,
                                        128, 127, 126, 125, 124, 122, 120, 116};
 
-GN_INLINE void block_iq4_nl(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+GN_INLINE void block_iq4_nl(const uint8_t *p, size_t stride, uintptr_t ahead, uint8_t *q,
                             float *scale, float *min)
 {
     prefetch_part(ahead, 16 * 18, 0, 1);
@@ -431,7 +430,7 @@ GN_INLINE void block_iq4_nl(const uint8_t *p, size_t stride, const uint8_t *ahea
     f32x16_store(scale + 16 * (g),                                                                 \
                  f32x16_mul(d, f32x16_from_i8(minus_32(SCALE_IQ4_XS(words, g)), 0)))
 
-GN_INLINE void block_iq4_xs(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+GN_INLINE void block_iq4_xs(const uint8_t *p, size_t stride, uintptr_t ahead, uint8_t *q,
                             float *scale, float *min)
 {
     (void)min;
@@ -453,7 +452,7 @@ GN_INLINE void block_iq4_xs(const uint8_t *p, size_t stride, const uint8_t *ahea
 }
 
 /* A power of two, halved: the two lowest are subnormal. */
-GN_INLINE void block_mxfp4(const uint8_t *p, size_t stride, const uint8_t *ahead, uint8_t *q,
+GN_INLINE void block_mxfp4(const uint8_t *p, size_t stride, uintptr_t ahead, uint8_t *q,
                            float *scale, float *min)
 {
     prefetch_part(ahead, 16 * 17, 0, 1);
@@ -471,17 +470,17 @@ GN_INLINE void block_mxfp4(const uint8_t *p, size_t stride, const uint8_t *ahead
 #define REFERENCE(type)       gn_k_panel_##type##_ref
 #define DEFINE_PANEL(type, len, bytes, group, zero, has_min)                                       \
     void PASTE(type, VARIANT)(const void *rows, size_t row_bytes, size_t n_rows, size_t k,         \
-                              uint8_t *q, float *scale, float *min)                                \
+                              const void *ahead, uint8_t *q, float *scale, float *min)             \
     {                                                                                              \
         if (n_rows < 16) {                                                                         \
-            REFERENCE(type)(rows, row_bytes, n_rows, k, q, scale, min);                            \
+            REFERENCE(type)(rows, row_bytes, n_rows, k, ahead, q, scale, min);                     \
             return;                                                                                \
         }                                                                                          \
         const uint8_t *block = rows;                                                               \
-        const uint8_t *ahead = block + 16 * row_bytes;                                             \
+        uintptr_t next = (uintptr_t)ahead;                                                         \
         for (size_t n = k / (len); n > 0; n--) {                                                   \
-            block_##type(block, row_bytes, ahead, q, scale, min);                                  \
-            ahead += 16 * (bytes);                                                                 \
+            block_##type(block, row_bytes, next, q, scale, min);                                   \
+            next += 16 * (bytes);                                                                  \
             block += (bytes);                                                                      \
             q += (len)*16;                                                                         \
             scale += (len) / (group)*16;                                                           \

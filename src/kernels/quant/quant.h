@@ -43,9 +43,10 @@ typedef void gn_k_dequant_fn(const void *row, size_t k, float *out);
 /* panel_<type>: n_rows (1 .. 16) rows, each row_bytes after the one before, to the panel form above.
  * Missing rows become zeros. k is a multiple of the type's block length; min is not touched where the
  * type has none (and may be NULL). scale and min are exact: a block's half-precision factor times a
- * small integer. */
-typedef void gn_k_panel_fn(const void *rows, size_t row_bytes, size_t n_rows, size_t k, uint8_t *q,
-                           float *scale, float *min);
+ * small integer. `ahead` is only a hint: as many bytes from there as this call reads will be wanted
+ * soon; the address need not be valid. */
+typedef void gn_k_panel_fn(const void *rows, size_t row_bytes, size_t n_rows, size_t k,
+                           const void *ahead, uint8_t *q, float *scale, float *min);
 
 /* quantize_q8: x[k], k a multiple of 32, to signed bytes with one scale per 32:
  *   amax  = max |x|, scale = amax / 127, inv = 127 / amax

@@ -272,8 +272,9 @@ static void panel(const format *f, const uint8_t *rows, size_t row_bytes, size_t
         dequant(&format_##type, row, k, out);                                                      \
     }                                                                                              \
     void gn_k_panel_##type##_ref(const void *rows, size_t row_bytes, size_t n_rows, size_t k,      \
-                                 uint8_t *q, float *scale, float *min)                             \
+                                 const void *ahead, uint8_t *q, float *scale, float *min)          \
     {                                                                                              \
+        (void)ahead;                                                                               \
         panel(&format_##type, rows, row_bytes, n_rows, k, q, scale, min);                          \
     }
 GN_PANEL_LIST(DEFINE_FORMAT)
