@@ -120,7 +120,6 @@ gn_status gn_tokenizer_finish(gn_tokenizer *t)
     for (size_t b = 0; fallback && b < 256; b++) {
         fallback = bpe->byte_id[b] >= 0;
     }
-    /* A byte-level vocabulary may lack the letters of bytes that UTF-8 never has: they are left out. */
     t->keeps_bytes = fallback || bpe->symbols == GN_BPE_BYTES;
     return GN_OK;
 }

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+static const char replacement[] = "\xef\xbf\xbd";
+
 typedef struct encoder {
     const gn_tokenizer *t;
     bool control; /* special tokens are parsed */
@@ -69,15 +71,28 @@ static gn_status encode_valid(encoder *e, const char *text, size_t len, bool fir
     return GN_OK;
 }
 
-/* Bytes that are no UTF-8, for a vocabulary that has tokens for them. */
+/* Bytes that are no UTF-8, for a vocabulary that has tokens for them. A byte-level vocabulary may lack
+ * the letters of some that its training text never had: those become U+FFFD. */
 static gn_status encode_bytes(encoder *e, const char *bytes, size_t len)
 {
     const gn_bpe *bpe = &e->t->bpe;
-    if (e->t->model == GN_MODEL_BPE && bpe->symbols == GN_BPE_BYTES) {
-        return gn_bpe_encode(bpe, &e->bpe, bytes, len, e->out);
-    }
-    for (size_t i = 0; i < len; i++) {
-        GN_TRY(gn_token_list_push(e->out, bpe->byte_id[(uint8_t)bytes[i]]));
+    bool letters = e->t->model == GN_MODEL_BPE && bpe->symbols == GN_BPE_BYTES;
+    for (size_t i = 0; i < len;) {
+        size_t known = 0;
+        while (i + known < len && bpe->byte_id[(uint8_t)bytes[i + known]] >= 0) {
+            known++;
+        }
+        if (letters && known != 0) {
+            GN_TRY(gn_bpe_encode(bpe, &e->bpe, bytes + i, known, e->out));
+        }
+        for (size_t k = 0; !letters && k < known; k++) {
+            GN_TRY(gn_token_list_push(e->out, bpe->byte_id[(uint8_t)bytes[i + k]]));
+        }
+        i += known;
+        if (i < len) {
+            GN_TRY(gn_bpe_encode(bpe, &e->bpe, replacement, strlen(replacement), e->out));
+            i++;
+        }
     }
     return GN_OK;
 }
@@ -104,7 +119,7 @@ static gn_status replace_invalid(const char *text, size_t len, gn_buf *out)
         GN_TRY(gn_buf_append(out, text + at, good));
         at += good;
         for (size_t bad = run_length(text + at, len - at, false); bad > 0; bad--, at++) {
-            GN_TRY(gn_buf_puts(out, "\xef\xbf\xbd"));
+            GN_TRY(gn_buf_puts(out, replacement));
         }
     }
     return GN_OK;
