@@ -8,7 +8,8 @@ import pytest
 
 from toktool import MODELS, VOCABS, TokTool, tool_path
 
-SIZE = int(os.environ.get("GANGLION_TEXT_BYTES", "10000000"))
+FULL = os.environ.get("GANGLION_TEST_FULL") == "1"
+SIZE = 10_000_000 if FULL else 2_000_000
 LIMIT_S = 90
 
 
@@ -47,7 +48,8 @@ def models():
     minilm = MODELS / "all-minilm-l6-v2"
     vocabs = [VOCABS / f"ggml-vocab-{n}.gguf" for n in ("deepseek-llm", "nomic-bert-moe")]
     found = smollm[:1] + qwen[:1] + gemma[:1] + ([minilm] if minilm.exists() else [])
-    return found + [v for v in vocabs if v.exists()]
+    found += [v for v in vocabs if v.exists()]
+    return found if FULL else found[:1]
 
 
 @pytest.mark.parametrize("path", models(), ids=lambda p: p.stem)
