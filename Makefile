@@ -24,7 +24,7 @@ fuzz: fuzz-build
 	tools/fuzz_run
 
 format:
-	git ls-files '*.c' '*.h' '*.inc' | xargs clang-format -i
+	git ls-files '*.c' '*.h' | xargs clang-format -i
 
 install: release
 	cmake --install build/release --prefix $(PREFIX)
