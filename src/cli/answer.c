@@ -5,47 +5,18 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/utf8.h"
+#include "cli/interrupt.h"
 #include "cli/out.h"
 #include "os/clock.h"
 
 #include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #define PROMPT_PIECE ((size_t)512) /* tokens between two looks at Ctrl-C */
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal_number)
-{
-    (void)signal_number;
-    interrupted = 1;
-}
-
-gn_status gn_cli_interrupt_catch(void)
-{
-    struct sigaction action = {.sa_handler = on_interrupt}; /* reads return: no SA_RESTART */
-    (void)sigemptyset(&action.sa_mask);
-    GN_REQUIRE(sigaction(SIGINT, &action, NULL) == 0, GN_E_UNAVAILABLE, "cannot catch Ctrl-C: %s",
-               strerror(errno));
-    return GN_OK;
-}
-
-bool gn_cli_interrupt_pending(void)
-{
-    return interrupted != 0;
-}
-
-bool gn_cli_interrupted(void)
-{
-    bool was = interrupted != 0;
-    interrupted = 0;
-    return was;
-}
 
 /* ---- what the sampler needs to know of the vocabulary ---- */
 

@@ -55,7 +55,7 @@ typedef struct gn_cli_answer { /* a zeroed one is valid and empty */
 void gn_cli_answer_fini(gn_cli_answer *answer);
 
 /* Answer the text `prompt`, in which special tokens are parsed; `flags` adds GN_TOKENIZE_BOS. Ctrl-C ends
- * the answer early (GN_FINISH_CANCELLED) where gn_cli_interrupt_catch() is on. GN_E_LIMIT: the prompt
+ * the answer early (GN_FINISH_CANCELLED) where gn_cli_interrupt_catch() was called. GN_E_LIMIT: the prompt
  * fills the context. */
 GN_MUST_USE gn_status gn_cli_ask(gn_cli_asker *asker, const gn_cli_settings *settings,
                                  const char *prompt, size_t len, unsigned flags,
@@ -70,11 +70,5 @@ void gn_cli_answer_stats(const gn_cli_answer *answer);
 
 /* "stop", "length" or "cancelled". */
 const char *gn_cli_finish_name(gn_finish finish);
-
-/* Ctrl-C no longer ends the program but sets a mark, which gn_cli_interrupted() reads and clears and
- * gn_cli_interrupt_pending() only reads. */
-GN_MUST_USE gn_status gn_cli_interrupt_catch(void);
-bool gn_cli_interrupt_pending(void);
-bool gn_cli_interrupted(void);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/utf8.h"
+#include "cli/interrupt.h"
 #include "cli/out.h"
 
 #include <string.h>

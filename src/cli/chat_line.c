@@ -3,17 +3,18 @@
 #include "cli/chat_line.h"
 
 #include "base/alloc.h"
-#include "cli/answer.h"
+#include "cli/interrupt.h"
 
 #include <errno.h>
 #include <histedit.h>
 #include <locale.h>
 #include <poll.h>
-#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -27,7 +28,6 @@ struct gn_cli_line {
     char *piped;         /* getline()'s */
     size_t piped_cap;
     const char *prompt;
-    sigset_t waiting; /* signals blocked while libedit waits for a key */
 };
 
 static char *prompt_of(EditLine *edit)
@@ -37,20 +37,20 @@ static char *prompt_of(EditLine *edit)
     return (char *)(uintptr_t)line->prompt;
 }
 
-/* The next character, for libedit. Ctrl-C is blocked but while this waits, so one that comes just before
- * the wait is not lost; the terminal keeps what was typed before it (noflsh), so that what the wait saw is
- * still there to read. Bytes that are no character of the locale are dropped. */
+/* The next character, for libedit; -1 on Ctrl-C, which drops what was typed before it. The terminal leaves that
+ * to this function (noflsh), so what the wait saw is still there to read. Bytes that are no character of the locale are
+ * dropped. */
 static int read_char(EditLine *edit, wchar_t *out)
 {
-    gn_cli_line *line = NULL;
-    (void)el_get(edit, EL_CLIENTDATA, &line);
+    (void)edit;
     mbstate_t state = {0};
-    for (;;) {
-        struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-        if (ppoll(&input, 1, NULL, &line->waiting) < 0) {
-            if (errno != EINTR || gn_cli_interrupt_pending()) {
-                return -1;
-            }
+    while (!gn_cli_interrupt_pending()) {
+        struct pollfd input[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                                 {.fd = gn_cli_interrupt_fd(), .events = POLLIN}};
+        if (poll(input, GN_COUNTOF(input), -1) < 0 && errno != EINTR) {
+            return -1;
+        }
+        if (input[0].revents == 0) {
             continue;
         }
         char byte;
@@ -66,24 +66,18 @@ static int read_char(EditLine *edit, wchar_t *out)
             state = (mbstate_t){0};
         }
     }
+    (void)tcflush(STDIN_FILENO, TCIFLUSH);
+    return -1;
 }
 
 /* One line from libedit. A Ctrl-C that was meant for the answer before is forgotten. */
 static const char *edit_line(gn_cli_line *line, const char *prompt, int *n)
 {
-    sigset_t blocked;
-    (void)sigemptyset(&blocked);
-    (void)sigaddset(&blocked, SIGINT);
-    (void)sigprocmask(SIG_BLOCK, &blocked, &line->waiting);
     (void)gn_cli_interrupted();
     line->prompt = prompt;
     (void)el_set(line->edit, EL_PREP_TERM,
                  1); /* before the prompt: keys typed after it are edited */
-    const char *text = el_gets(line->edit, n);
-    int cause = errno;
-    (void)sigprocmask(SIG_SETMASK, &line->waiting, NULL);
-    errno = cause;
-    return text;
+    return el_gets(line->edit, n);
 }
 
 /* ---- history ---- */
