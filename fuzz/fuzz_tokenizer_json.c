@@ -1,5 +1,5 @@
-/* A tokenizer.json of any bytes, and behind the JSON text any text: refused with a message, or the text
- * goes to ids and back. */
+/* A tokenizer.json of any bytes, and behind the JSON text any text: refused with a message, or the
+ * text goes to ids and back. */
 #include "fuzz.h"
 
 #include "text/detok.h"

@@ -1,4 +1,5 @@
-/* The vocabulary of a GGUF file of any bytes: refused with a message, or texts go to ids and back. */
+/* The vocabulary of a GGUF file of any bytes: refused with a message, or texts go to ids and
+ * back. */
 #include "fuzz.h"
 
 #include "text/detok.h"

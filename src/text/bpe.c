@@ -1,10 +1,10 @@
 /* One engine for three kinds of BPE; they differ in how a word becomes symbols and how a pair is
  * looked up.
  *
- * Words of up to SHORT symbols are joined by looking through the array for the lowest rank, which is
- * quickest for the words of ordinary text. Longer words use a linked list of symbols and a binary
- * heap of pairs. A pair in the heap goes stale when either side is joined to something else; symbols
- * only grow, so it is known by the length it had when it was pushed. */
+ * Words of up to SHORT symbols are joined by looking through the array for the lowest rank, which
+ * is quickest for the words of ordinary text. Longer words use a linked list of symbols and a
+ * binary heap of pairs. A pair in the heap goes stale when either side is joined to something
+ * else; symbols only grow, so it is known by the length it had when it was pushed. */
 #include "text/bpe.h"
 
 #include "base/alloc.h"
@@ -126,8 +126,8 @@ static gn_status find_joined(const gn_bpe *bpe, const gn_bpe_merge *m, int32_t *
     return GN_OK;
 }
 
-/* Vocabularies list the pieces in the order of their merges, so that most of the searching can be done
- * by looking at the id after the last one found; memory is then read in order. */
+/* Vocabularies list the pieces in the order of their merges, so that most of the searching can be
+ * done by looking at the id after the last one found; memory is then read in order. */
 static bool is_next(const gn_bpe *bpe, const gn_bpe_merge *m)
 {
     int32_t id = bpe->last_joined + 1;

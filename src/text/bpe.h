@@ -1,6 +1,7 @@
 /* Byte-pair encoding of one word (Sennrich, Haddow, Birch 2016): join the neighbours of the lowest
- * rank, the leftmost among equals, until no pair can be joined. Ranks come from a list of merges (GPT-2,
- * Hugging Face) or from the scores of the joined pieces (SentencePiece). O(n log n) in the word. */
+ * rank, the leftmost among equals, until no pair can be joined. Ranks come from a list of merges
+ * (GPT-2, Hugging Face) or from the scores of the joined pieces (SentencePiece). O(n log n) in the
+ * word. */
 #ifndef GN_TEXT_BPE_H
 #define GN_TEXT_BPE_H
 
@@ -70,9 +71,9 @@ typedef struct gn_bpe_merge { /* two spellings, borrowed during the call */
 
 /* Fill byte_id: from the letters of GPT-2's byte alphabet (GN_BPE_BYTES) or the pieces <0xNN>. */
 void gn_bpe_find_bytes(gn_bpe *bpe);
-/* Reserve the table of n merges, then add them in order: rank = number of merges added before. A pair
- * that comes twice has the later rank, as in Hugging Face's library. GN_E_FORMAT: a merge whose parts or
- * joined piece are not in the vocabulary. */
+/* Reserve the table of n merges, then add them in order: rank = number of merges added before. A
+ * pair that comes twice has the later rank, as in Hugging Face's library. GN_E_FORMAT: a merge
+ * whose parts or joined piece are not in the vocabulary. */
 GN_MUST_USE gn_status gn_bpe_reserve(gn_bpe *bpe, size_t n_merges);
 GN_MUST_USE gn_status gn_bpe_add(gn_bpe *bpe, const gn_bpe_merge *merge, uint32_t rank);
 /* Order the pieces by vocab->score. */

@@ -1,5 +1,6 @@
-/* SentencePiece's precompiled_charsmap: a Darts-clone double array over the strings to replace, whose
- * values are offsets of NUL-terminated replacements. Every step of a walk is checked against the array. */
+/* SentencePiece's precompiled_charsmap: a Darts-clone double array over the strings to replace,
+ * whose values are offsets of NUL-terminated replacements. Every step of a walk is checked against
+ * the array. */
 #include "text/normalize_steps.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
-/* Bytes wait in `held` until they form whole code points. Only an incomplete sequence at the end may
- * wait; a byte that no continuation can make valid is replaced at once, as Python's decoder with
- * errors="replace" does: one U+FFFD for each maximal part of a sequence. */
+/* Bytes wait in `held` until they form whole code points. Only an incomplete sequence at the end
+ * may wait; a byte that no continuation can make valid is replaced at once, as Python's decoder
+ * with errors="replace" does: one U+FFFD for each maximal part of a sequence. */
 #include "text/detok.h"
 
 #include "base/utf8.h"

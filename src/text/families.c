@@ -1,6 +1,6 @@
-/* Pre-tokenizer families by their names in tokenizer.ggml.pre. A GGUF names the family only; what it
- * does is written in the tokenizer.json of the models it stands for, and is repeated here: normalizer,
- * steps, and whether a word that is a token skips the merges.
+/* Pre-tokenizer families by their names in tokenizer.ggml.pre. A GGUF names the family only; what
+ * it does is written in the tokenizer.json of the models it stands for, and is repeated here:
+ * normalizer, steps, and whether a word that is a token skips the merges.
  *
  * Where llama.cpp does otherwise (it skips the normalizers, and rewrites expressions for its own
  * engine), the model's own rule is followed. */

@@ -19,7 +19,8 @@ GN_MUST_USE gn_status gn_hf_type(const json_t *object, const char *where, const 
 
 /* hf_steps.c. Each takes the value of its key in tokenizer.json, NULL or null included. */
 GN_MUST_USE gn_status gn_hf_normalizer(const json_t *json, gn_tokenizer *t);
-/* *letters: bytes are spelled in GPT-2's letters and nothing looks at them before the model does. */
+/* *letters: bytes are spelled in GPT-2's letters and nothing looks at them before the model
+ * does. */
 GN_MUST_USE gn_status gn_hf_pretok(const json_t *json, gn_tokenizer *t, bool *letters);
 GN_MUST_USE gn_status gn_hf_decoder(const json_t *json, gn_tokenizer *t);
 GN_MUST_USE gn_status gn_hf_post(const json_t *json, gn_tokenizer *t);

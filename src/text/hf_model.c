@@ -264,7 +264,8 @@ static gn_status load_bpe(const json_t *model, bool letters, gn_tokenizer *t)
     GN_TRY(get_token(model, "unk_token", t, &bpe->unk));
     GN_TRY(copy_affix(model, "continuing_subword_prefix", &bpe->prefix));
     GN_TRY(copy_affix(model, "end_of_word_suffix", &bpe->suffix));
-    /* Letters that only the model would see stay bytes: the affixes need them as they are spelled. */
+    /* Letters that only the model would see stay bytes: the affixes need them as they are
+     * spelled. */
     if (letters && bpe->prefix == NULL && bpe->suffix == NULL) {
         t->pretok.n--;
         bpe->symbols = GN_BPE_BYTES;

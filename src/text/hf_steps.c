@@ -1,5 +1,6 @@
-/* The steps of tokenizer.json around the model: normalizer, pre-tokenizer, decoder, post-processor. A
- * step that is not known is refused by name: leaving it out would give other ids in silence. */
+/* The steps of tokenizer.json around the model: normalizer, pre-tokenizer, decoder,
+ * post-processor. A step that is not known is refused by name: leaving it out would give other ids
+ * in silence. */
 #include "text/hf.h"
 
 #include "base/alloc.h"
@@ -230,8 +231,8 @@ static gn_status get_behavior(const json_t *json, gn_pretok_split *out)
     return GN_OK;
 }
 
-/* Two expressions in use look ahead over all digits that follow, at each digit; they are the same as
- * threes counted from the right. */
+/* Two expressions in use look ahead over all digits that follow, at each digit; they are the same
+ * as threes counted from the right. */
 static bool is_threes(const char *regex, bool *boundary)
 {
     *boundary = is(regex, "\\d{1,3}(?=(?:\\d{3})*\\b)");

@@ -1,5 +1,5 @@
-/* Each step reads one buffer and writes the other. Steps that look at single characters are loops over
- * code points; Unicode's normalization forms are in normalize_forms.c, SentencePiece's map in
+/* Each step reads one buffer and writes the other. Steps that look at single characters are loops
+ * over code points; Unicode's normalization forms are in normalize_forms.c, SentencePiece's map in
  * charsmap.c. */
 #include "text/normalize.h"
 

@@ -1,5 +1,5 @@
-/* Normalizers: what a tokenizer does to the text before it cuts it. Steps mean what the `tokenizers`
- * library's of the same name do. Immutable once built. Linear in the text. */
+/* Normalizers: what a tokenizer does to the text before it cuts it. Steps mean what the
+ * `tokenizers` library's of the same name do. Immutable once built. Linear in the text. */
 #ifndef GN_TEXT_NORMALIZE_H
 #define GN_TEXT_NORMALIZE_H
 
@@ -72,7 +72,8 @@ typedef struct gn_norm_work { /* a zeroed one is valid */
 void gn_norm_work_fini(gn_norm_work *work);
 
 /* Normalize text[0 .. len), valid UTF-8. *out borrows from `text` or `work` until the next call.
- * `joined`: the piece continues a text (it follows bytes that are no UTF-8): nothing is prepended. */
+ * `joined`: the piece continues a text (it follows bytes that are no UTF-8): nothing is
+ * prepended. */
 GN_MUST_USE gn_status gn_norm_run(const gn_norm *norm, gn_norm_work *work, const char *text,
                                   size_t len, bool joined, const char **out, size_t *out_len);
 

@@ -1,6 +1,7 @@
-/* Unicode normalization forms (UAX #15) over utf8proc's tables. utf8proc's own functions order marks by
- * exchanging neighbours, which costs the square of a long run of marks; here runs are sorted by
- * counting, and the text is handled in stretches between characters that never combine. */
+/* Unicode normalization forms (UAX #15) over utf8proc's tables. utf8proc's own functions order
+ * marks by exchanging neighbours, which costs the square of a long run of marks; here runs are
+ * sorted by counting, and the text is handled in stretches between characters that never
+ * combine. */
 #include "text/normalize_steps.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* The PCRE2 side of patterns: compile with JIT, match with bounds. UTF-8 is checked once by the caller,
- * not by PCRE2 on each match, which would make splitting quadratic. */
+/* The PCRE2 side of patterns: compile with JIT, match with bounds. UTF-8 is checked once by the
+ * caller, not by PCRE2 on each match, which would make splitting quadratic. */
 #include "text/pattern.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* Regular expressions of tokenizers: Oniguruma's syntax, as tokenizer.json has it, compiled by PCRE2 with
- * JIT. A pattern is immutable; each thread brings its own work area. */
+/* Regular expressions of tokenizers: Oniguruma's syntax, as tokenizer.json has it, compiled by
+ * PCRE2 with JIT. A pattern is immutable; each thread brings its own work area. */
 #ifndef GN_TEXT_PATTERN_H
 #define GN_TEXT_PATTERN_H
 
@@ -11,8 +11,9 @@
 
 typedef struct gn_pattern gn_pattern;
 
-/* Compile source[0 .. len); `literal`: it is a string to find, not an expression. GN_E_FORMAT (message:
- * expression and place), GN_E_UNSUPPORTED (a construct PCRE2 has no equal of), GN_E_NOMEM. */
+/* Compile source[0 .. len); `literal`: it is a string to find, not an expression. GN_E_FORMAT
+ * (message: expression and place), GN_E_UNSUPPORTED (a construct PCRE2 has no equal of),
+ * GN_E_NOMEM. */
 GN_MUST_USE gn_status gn_pattern_compile(const char *source, size_t len, bool literal,
                                          gn_pattern **out);
 void gn_pattern_destroy(gn_pattern *pattern);

@@ -1,13 +1,13 @@
 /* Oniguruma's syntax (Ruby flavour, as the `tokenizers` library compiles it) to PCRE2's.
  *
  * Most of the two agree. What is rewritten:
- *   \s \w \h \b   Oniguruma's sets: White_Space; alphabetic, mark, digit, connector; hexadecimal digit
+ *   \s \w \h \b   its sets: White_Space; alphabetic, mark, digit, connector; hexadecimal digit
  *   \p{Han}       the script itself; PCRE2 would take Script_Extensions
  *   \uHHHH        \x{HHHH}
  *   [a&&[^b]]     intersection and nested sets, which PCRE2 10 reads as literal characters
  *   \s+$          looked for at the start of a run only, else a long run costs its square
- * A set becomes text that matches exactly one character: [..] where that is enough, else a group with
- * lookaheads. */
+ * A set becomes text that matches exactly one character: [..] where that is enough, else a group
+ * with lookaheads. */
 #include "text/pattern.h"
 
 #include "base/alloc.h"

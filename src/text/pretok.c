@@ -1,9 +1,9 @@
-/* Steps run depth first: each word a step cuts goes through the steps behind it, down to the model,
- * before the next is cut. So no list of words is kept, whatever the length of the text, and a word is
- * in the cache when the model sees it. The depth is the number of steps.
+/* Steps run depth first: each word a step cuts goes through the steps behind it, down to the
+ * model, before the next is cut. So no list of words is kept, whatever the length of the text, and
+ * a word is in the cache when the model sees it. The depth is the number of steps.
  *
- * A step yields matches and the text between them to a cutter, which joins them by the step's rule;
- * a cutter holds back at most one piece, as a match may still belong to it. */
+ * A step yields matches and the text between them to a cutter, which joins them by the step's
+ * rule; a cutter holds back at most one piece, as a match may still belong to it. */
 #include "text/pretok.h"
 
 #include "base/utf8.h"

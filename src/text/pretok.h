@@ -1,5 +1,6 @@
-/* Pre-tokenizers: the steps that cut a text into words before the model sees it. Steps mean what the
- * `tokenizers` library's of the same name do. Immutable once built; each call brings its work area. */
+/* Pre-tokenizers: the steps that cut a text into words before the model sees it. Steps mean what
+ * the `tokenizers` library's of the same name do. Immutable once built; each call brings its work
+ * area. */
 #ifndef GN_TEXT_PRETOK_H
 #define GN_TEXT_PRETOK_H
 
@@ -49,7 +50,8 @@ typedef struct gn_pretok {
     size_t n;
 } gn_pretok;
 
-/* Append a step; what it owns passes over, on failure too. GN_E_LIMIT beyond GN_PRETOK_MAX_STEPS. */
+/* Append a step; what it owns passes over, on failure too. GN_E_LIMIT beyond
+ * GN_PRETOK_MAX_STEPS. */
 GN_MUST_USE gn_status gn_pretok_add(gn_pretok *pretok, gn_pretok_step step);
 /* Append a split by an expression. */
 GN_MUST_USE gn_status gn_pretok_add_split(gn_pretok *pretok, const char *regex, size_t len,
@@ -65,8 +67,8 @@ void gn_pretok_work_fini(gn_pretok_work *work);
 
 typedef gn_status gn_pretok_word(void *ctx, const char *word, size_t len);
 
-/* Cut text[0 .. len), valid UTF-8, and call `word` for each piece in order (never an empty one); its
- * failure ends the walk. `first`: the text is the start of the whole input. */
+/* Cut text[0 .. len), valid UTF-8, and call `word` for each piece in order (never an empty one);
+ * its failure ends the walk. `first`: the text is the start of the whole input. */
 GN_MUST_USE gn_status gn_pretok_run(const gn_pretok *pretok, gn_pretok_work *work, const char *text,
                                     size_t len, bool first, gn_pretok_word *word, void *ctx);
 

@@ -1,5 +1,6 @@
 /* Tokens that are found in the text itself before anything else happens to it: special tokens and
- * added ones. Leftmost first, of several at one place the longest, as the `tokenizers` library does. */
+ * added ones. Leftmost first, of several at one place the longest, as the `tokenizers` library
+ * does. */
 #ifndef GN_TEXT_SPECIAL_H
 #define GN_TEXT_SPECIAL_H
 
@@ -29,7 +30,8 @@ typedef struct gn_special {
     size_t n;
 } gn_special;
 
-/* GN_E_FORMAT: a token that is empty or too long. A zeroed gn_special is valid and finds nothing. */
+/* GN_E_FORMAT: a token that is empty or too long. A zeroed gn_special is valid and finds
+ * nothing. */
 GN_MUST_USE gn_status gn_special_build(gn_special *special, const gn_special_item *items, size_t n);
 void gn_special_fini(gn_special *special);
 
@@ -39,8 +41,8 @@ typedef struct gn_special_match {
     size_t end; /* stripped space included */
 } gn_special_match;
 
-/* The first token in text[from .. len), which is valid UTF-8; `control`: those too. What lstrip takes
- * reaches back to `from` at most. */
+/* The first token in text[from .. len), which is valid UTF-8; `control`: those too. What lstrip
+ * takes reaches back to `from` at most. */
 gn_special_match gn_special_find(const gn_special *special, const char *text, size_t len,
                                  size_t from, bool control);
 

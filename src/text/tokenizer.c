@@ -295,8 +295,8 @@ gn_status gn_tokenizer_piece(const gn_tokenizer *t, int32_t id, bool special, gn
     return status;
 }
 
-/* WordPiece's decoder takes the space off before these marks. Its further rules (English contractions)
- * look for what never is one token, so they never apply. */
+/* WordPiece's decoder takes the space off before these marks. Its further rules (English
+ * contractions) look for what never is one token, so they never apply. */
 static void clean_up(char *s, size_t *len)
 {
     size_t n = 0;

@@ -1,5 +1,6 @@
-/* The way of a text to ids: bytes that are no UTF-8 set apart, added tokens found, the rest normalized,
- * added tokens found again (those that want normalized text), cut into words, each word to the model. */
+/* The way of a text to ids: bytes that are no UTF-8 set apart, added tokens found, the rest
+ * normalized, added tokens found again (those that want normalized text), cut into words, each
+ * word to the model. */
 #include "text/tokenizer_impl.h"
 
 #include "base/alloc.h"
@@ -71,8 +72,8 @@ static gn_status encode_valid(encoder *e, const char *text, size_t len, bool fir
     return GN_OK;
 }
 
-/* Bytes that are no UTF-8, for a vocabulary that has tokens for them. A byte-level vocabulary may lack
- * the letters of some that its training text never had: those become U+FFFD. */
+/* Bytes that are no UTF-8, for a vocabulary that has tokens for them. A byte-level vocabulary may
+ * lack the letters of some that its training text never had: those become U+FFFD. */
 static gn_status encode_bytes(encoder *e, const char *bytes, size_t len)
 {
     const gn_bpe *bpe = &e->t->bpe;

@@ -1,5 +1,5 @@
-/* A tokenizer from a GGUF's tokenizer.ggml.* keys. Everything there is untrusted: types, counts that
- * must agree, ids that must exist, scores that must be finite. */
+/* A tokenizer from a GGUF's tokenizer.ggml.* keys. Everything there is untrusted: types, counts
+ * that must agree, ids that must exist, scores that must be finite. */
 #include "text/tokenizer_impl.h"
 
 #include "base/alloc.h"
@@ -175,8 +175,9 @@ static gn_status find_mark(loader *l)
     return GN_OK;
 }
 
-/* Does a piece hold a mark behind something else than marks? Where none does, no piece spans the place
- * before a word's marks, and the text can be cut there without changing what the model finds. */
+/* Does a piece hold a mark behind something else than marks? Where none does, no piece spans the
+ * place before a word's marks, and the text can be cut there without changing what the model
+ * finds. */
 static bool words_are_apart(const gn_vocab *vocab)
 {
     const size_t mark = strlen(MARK);

@@ -1,6 +1,7 @@
-/* A tokenizer from tokenizer.json, with tokenizer_config.json and generation_config.json beside it. The
- * parts are read in the order they depend on each other: vocabulary, normalizer (which added tokens
- * pass), pre-tokenizer (which decides what the model's symbols are), model, added tokens, the rest. */
+/* A tokenizer from tokenizer.json, with tokenizer_config.json and generation_config.json beside
+ * it. The parts are read in the order they depend on each other: vocabulary, normalizer (which
+ * added tokens pass), pre-tokenizer (which decides what the model's symbols are), model, added
+ * tokens, the rest. */
 #include "text/hf.h"
 
 #include "base/alloc.h"
@@ -24,7 +25,8 @@ static gn_status load(const json_t *json, gn_tokenizer *t)
     return gn_hf_post(json_object_get(json, "post_processor"), t);
 }
 
-/* "bos_token" and its like: a string, or an object with its content. An unknown text is no token. */
+/* "bos_token" and its like: a string, or an object with its content. An unknown text is no
+ * token. */
 static int32_t config_token(const json_t *config, const char *key, const gn_tokenizer *t)
 {
     const json_t *v = json_object_get(config, key);

@@ -67,10 +67,11 @@ GN_INLINE void gn_text_cut(gn_buf *buf, size_t len)
 gn_tokenizer *gn_tokenizer_new(void);
 /* Allocate what depends on the size of the vocabulary, which is built. */
 GN_MUST_USE gn_status gn_tokenizer_size(gn_tokenizer *t);
-/* Once all parts are there: find the tokens that end a generation by their text, and what else follows
- * from the parts. */
+/* Once all parts are there: find the tokens that end a generation by their text, and what else
+ * follows from the parts. */
 GN_MUST_USE gn_status gn_tokenizer_finish(gn_tokenizer *t);
-/* ids is an integer from a file: mark that it ends a generation. GN_E_FORMAT beyond the vocabulary. */
+/* ids is an integer from a file: mark that it ends a generation. GN_E_FORMAT beyond the
+ * vocabulary. */
 GN_MUST_USE gn_status gn_tokenizer_add_end(gn_tokenizer *t, int64_t id);
 
 /* Set the pre-tokenizer, normalizer and flags of a family by its name in tokenizer.ggml.pre.

@@ -1,5 +1,5 @@
-/* A byte trie over many strings, packed: children of a node lie side by side in byte order. Built once,
- * then immutable. */
+/* A byte trie over many strings, packed: children of a node lie side by side in byte order. Built
+ * once, then immutable. */
 #ifndef GN_TEXT_TRIE_H
 #define GN_TEXT_TRIE_H
 
@@ -27,8 +27,8 @@ typedef struct gn_trie {
     uint32_t root[256]; /* children of the root, 0: none */
 } gn_trie;
 
-/* Sorts `items` in place. Of equal strings the one with the lowest value stays. GN_E_FORMAT where the
- * strings need over 2^31 nodes. A zeroed trie is valid and empty. */
+/* Sorts `items` in place. Of equal strings the one with the lowest value stays. GN_E_FORMAT where
+ * the strings need over 2^31 nodes. A zeroed trie is valid and empty. */
 GN_MUST_USE gn_status gn_trie_build(gn_trie *trie, gn_trie_item *items, size_t n);
 void gn_trie_fini(gn_trie *trie);
 

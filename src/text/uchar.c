@@ -1,5 +1,5 @@
-/* Categories come from utf8proc; the lists that are closed in Unicode are written out. The classes that
- * only the `tokenizers` library's steps use follow its older tables where they differ. */
+/* Categories come from utf8proc; the lists that are closed in Unicode are written out. The classes
+ * that only the `tokenizers` library's steps use follow its older tables where they differ. */
 #include "text/uchar.h"
 
 #include <stddef.h>

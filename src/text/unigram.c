@@ -1,5 +1,5 @@
-/* Scores are summed in double, as the `tokenizers` library does; SentencePiece sums in float, which can
- * decide otherwise between ways whose scores agree to seven digits. */
+/* Scores are summed in double, as the `tokenizers` library does; SentencePiece sums in float,
+ * which can decide otherwise between ways whose scores agree to seven digits. */
 #include "text/unigram.h"
 
 #include "base/alloc.h"
@@ -122,7 +122,8 @@ static gn_status emit_unknown(const gn_unigram *u, const char *s, size_t n, bool
     return GN_OK;
 }
 
-/* Turn the back pointers around: nodes[start].start becomes the end of the piece that starts there. */
+/* Turn the back pointers around: nodes[start].start becomes the end of the piece that starts
+ * there. */
 static void forward(gn_unigram_node *nodes, size_t len)
 {
     size_t end = len;

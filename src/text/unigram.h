@@ -1,5 +1,6 @@
-/* Unigram model (Kudo 2018): of all ways to cut a word into pieces, the one with the highest sum of
- * scores, found by dynamic programming over a trie. Linear in the word for pieces of bounded length. */
+/* Unigram model (Kudo 2018): of all ways to cut a word into pieces, the one with the highest sum
+ * of scores, found by dynamic programming over a trie. Linear in the word for pieces of bounded
+ * length. */
 #ifndef GN_TEXT_UNIGRAM_H
 #define GN_TEXT_UNIGRAM_H
 

@@ -1,7 +1,7 @@
-/* Spellings lie one after another in one block; the index is an open-addressed table of 8-byte slots
- * at a load of at most 1/2, so that a lookup touches one cache line of the table and, where the tag
- * agrees, one of the text. The general map of base/ takes 32 bytes a key, which costs a vocabulary of
- * 150,000 ids several milliseconds of page faults. */
+/* Spellings lie one after another in one block; the index is an open-addressed table of 8-byte
+ * slots at a load of at most 1/2, so that a lookup touches one cache line of the table and, where
+ * the tag agrees, one of the text. The general map of base/ takes 32 bytes a key, which costs a
+ * vocabulary of 150,000 ids several milliseconds of page faults. */
 #include "text/vocab.h"
 
 #include "base/alloc.h"

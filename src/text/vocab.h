@@ -1,5 +1,5 @@
-/* The vocabulary: spelling, kind and score of every id, and the id of every spelling. Built once, then
- * immutable: any thread may read. */
+/* The vocabulary: spelling, kind and score of every id, and the id of every spelling. Built once,
+ * then immutable: any thread may read. */
 #ifndef GN_TEXT_VOCAB_H
 #define GN_TEXT_VOCAB_H
 
@@ -46,8 +46,8 @@ typedef struct gn_vocab {
     size_t cap; /* of slots, a power of two */
 } gn_vocab;
 
-/* Copy n spellings. GN_E_FORMAT: none, too many, or two ids with one spelling (an empty spelling may
- * repeat: no text ever gives it). A zeroed gn_vocab is valid and empty. */
+/* Copy n spellings. GN_E_FORMAT: none, too many, or two ids with one spelling (an empty spelling
+ * may repeat: no text ever gives it). A zeroed gn_vocab is valid and empty. */
 GN_MUST_USE gn_status gn_vocab_build(gn_vocab *vocab, const gn_vocab_item *items, size_t n);
 void gn_vocab_fini(gn_vocab *vocab);
 

@@ -1,5 +1,6 @@
-/* WordPiece (Schuster, Nakajima 2012) as BERT uses it: the longest piece of the vocabulary that starts
- * the word, then the longest that continues it; a word that can't be cut so is unknown as a whole. */
+/* WordPiece (Schuster, Nakajima 2012) as BERT uses it: the longest piece of the vocabulary that
+ * starts the word, then the longest that continues it; a word that can't be cut so is unknown as a
+ * whole. */
 #ifndef GN_TEXT_WORDPIECE_H
 #define GN_TEXT_WORDPIECE_H
 

@@ -1,5 +1,5 @@
-/* text/tokenizer: small tokenizers written here, what they give, and what is refused. The ids of real
- * vocabularies are tested end to end (tests/e2e/test_tokenizer_*.py). */
+/* text/tokenizer: small tokenizers written here, what they give, and what is refused. The ids of
+ * real vocabularies are tested end to end (tests/e2e/test_tokenizer_*.py). */
 #include "tests/unit/file/pack.h"
 
 #include "base/rng.h"
@@ -636,7 +636,8 @@ static void test_bad_gguf(void **state)
     }
 }
 
-/* Each allocation of building, encoding and decoding fails once; nothing leaks, nothing is half done. */
+/* Each allocation of building, encoding and decoding fails once; nothing leaks, nothing is half
+ * done. */
 static void test_out_of_memory(void **state)
 {
     (void)state;
