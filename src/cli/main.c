@@ -150,7 +150,7 @@ int main(int argc, char **argv)
         return gn_cli_exit_code(GN_E_UNAVAILABLE);
     }
     /* SIGPIPE keeps its default: a closed reader ends the program as it ends any filter. */
-    gn_os_guard_maps("ganglion: a model file was cut short while it was read", 3);
+    gn_os_guard_maps("ganglion", 3);
     if (argc < 2) {
         (void)print_overview(stderr);
         return gn_cli_exit_code(GN_E_ARG);

@@ -1,12 +1,62 @@
+/* Mappings are listed with their paths, so that the handler of SIGBUS can name the file. The list changes
+ * under a lock; the handler, which may take none, reads it as it is. */
 #include "os/map.h"
+
+#include "base/alloc.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+typedef struct listed {
+    const unsigned char *data;
+    size_t size;
+    struct listed *next;
+    char path[]; /* without control characters */
+} listed;
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static listed *list;
+
+static gn_status list_add(const gn_os_map *map, const char *path)
+{
+    size_t len = strlen(path);
+    listed *entry = gn_alloc(sizeof *entry + len + 1);
+    if (entry == NULL) {
+        return gn_alloc_failed();
+    }
+    entry->data = map->data;
+    entry->size = map->size;
+    for (size_t i = 0; i <= len; i++) {
+        unsigned char c = (unsigned char)path[i];
+        entry->path[i] = (c < 0x20 && c != 0) || c == 0x7f ? '?' : path[i];
+    }
+    (void)pthread_mutex_lock(&list_lock);
+    entry->next = list;
+    list = entry;
+    (void)pthread_mutex_unlock(&list_lock);
+    return GN_OK;
+}
+
+static void list_remove(const unsigned char *data)
+{
+    (void)pthread_mutex_lock(&list_lock);
+    listed **at = &list;
+    while (*at != NULL && (*at)->data != data) {
+        at = &(*at)->next;
+    }
+    listed *entry = *at;
+    if (entry != NULL) {
+        *at = entry->next;
+    }
+    (void)pthread_mutex_unlock(&list_lock);
+    gn_free(entry);
+}
 
 gn_status gn_os_map_file(const char *path, gn_os_map *out)
 {
@@ -31,6 +81,10 @@ gn_status gn_os_map_file(const char *path, gn_os_map *out)
                                   path, strerror(errno));
         } else {
             map.data = p;
+            status = list_add(&map, path);
+            if (status != GN_OK) {
+                (void)munmap(p, map.size);
+            }
         }
     }
     (void)close(fd);
@@ -43,6 +97,7 @@ gn_status gn_os_map_file(const char *path, gn_os_map *out)
 void gn_os_unmap(gn_os_map *map)
 {
     if (map != NULL && map->data != NULL) {
+        list_remove(map->data);
         (void)munmap((void *)(uintptr_t)map->data, map->size);
     }
     if (map != NULL) {
@@ -50,23 +105,37 @@ void gn_os_unmap(gn_os_map *map)
     }
 }
 
-static const char *guard_message;
+static const char *guard_prefix;
 static int guard_exit_code;
 
-static void on_sigbus(int sig)
+static void put(const char *text)
+{
+    ssize_t n = write(STDERR_FILENO, text, strlen(text));
+    (void)n;
+}
+
+static void on_sigbus(int sig, siginfo_t *info, void *context)
 {
     (void)sig;
-    ssize_t n = write(STDERR_FILENO, guard_message, strlen(guard_message));
-    n = write(STDERR_FILENO, "\n", 1);
-    (void)n;
+    (void)context;
+    const listed *entry = list;
+    uintptr_t at = (uintptr_t)info->si_addr;
+    while (entry != NULL &&
+           (at < (uintptr_t)entry->data || at - (uintptr_t)entry->data >= entry->size)) {
+        entry = entry->next;
+    }
+    put(guard_prefix);
+    put(": ");
+    put(entry != NULL ? entry->path : "a mapped file");
+    put(": the file was cut short while it was read\n");
     _exit(guard_exit_code);
 }
 
-void gn_os_guard_maps(const char *message, int exit_code)
+void gn_os_guard_maps(const char *prefix, int exit_code)
 {
-    guard_message = message;
+    guard_prefix = prefix;
     guard_exit_code = exit_code;
-    struct sigaction action = {.sa_handler = on_sigbus};
+    struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO};
     (void)sigemptyset(&action.sa_mask);
     (void)sigaction(SIGBUS, &action, NULL);
 }

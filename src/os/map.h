@@ -20,8 +20,8 @@ GN_MUST_USE gn_status gn_os_map_file(const char *path, gn_os_map *out);
 /* NULL and zeroed are fine. */
 void gn_os_unmap(gn_os_map *map);
 
-/* Programs only, once, before threads: on SIGBUS print "MESSAGE\n" to standard error and _exit with
- * `exit_code`. `message` must stay valid. */
-void gn_os_guard_maps(const char *message, int exit_code);
+/* Programs only, once, before threads: on SIGBUS print one line, PREFIX, the file's path and what happened
+ * to it, to standard error and _exit with `exit_code`. `prefix` must stay valid. */
+void gn_os_guard_maps(const char *prefix, int exit_code);
 
 #endif
