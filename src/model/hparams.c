@@ -117,6 +117,19 @@ static gn_status read_rope_json(const json_t *object, gn_rope_params *rope, uint
     return GN_OK;
 }
 
+/* rope_parameters, else rope_scaling; NULL where config.json has neither. */
+static gn_status find_rope(const json_t *config, const json_t **out)
+{
+    static const char *const names[] = {"rope_parameters", "rope_scaling"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && *out == NULL; i++) {
+        const json_t *value = json_object_get(config, names[i]);
+        GN_REQUIRE(value == NULL || json_is_null(value) || json_is_object(value), GN_E_FORMAT,
+                   "config.json: \"%s\" is no object", names[i]);
+        *out = json_is_object(value) ? value : NULL;
+    }
+    return GN_OK;
+}
+
 static gn_status read_rope(const gn_meta *m, gn_hparams *hp)
 {
     gn_rope_params *rope = &hp->rope;
@@ -137,10 +150,8 @@ static gn_status read_rope(const gn_meta *m, gn_hparams *hp)
         return GN_OK;
     }
     GN_TRY(gn_meta_f32(m, NULL, "rope_theta", 10000.0f, &rope->base, NULL));
-    const json_t *params = json_object_get(m->config, "rope_parameters");
-    if (!json_is_object(params)) {
-        params = json_object_get(m->config, "rope_scaling");
-    }
+    const json_t *params = NULL;
+    GN_TRY(find_rope(m->config, &params));
     const json_t *full = json_object_get(params, "full_attention");
     const json_t *local = json_object_get(params, "sliding_attention");
     hp->rope_local = *rope;
@@ -177,6 +188,7 @@ gn_status gn_hparams_read(const gn_meta *m, gn_hparams *out)
     hp->rope_pairs = GN_ROPE_NEOX;
     hp->expert_norm_topk = true;
     if (m->gguf == NULL) {
+        hp->untied = json_is_false(json_object_get(m->config, "tie_word_embeddings"));
         uint32_t n_vocab = 0;
         GN_TRY(gn_meta_need_u32(m, NULL, "vocab_size", 1, MAX_VOCAB, &n_vocab));
         hp->n_vocab = n_vocab;

@@ -34,6 +34,7 @@ typedef struct gn_rope_params {
 } gn_rope_params;
 
 typedef struct gn_hparams {
+    bool untied; /* the file says that the output has a matrix of its own */
     uint32_t n_vocab, n_embd, n_layer, n_head, n_head_kv, head_dim, n_ff, n_ctx;
     float norm_eps;
     float norm_add; /* 1: RMS norm weights are stored minus one */

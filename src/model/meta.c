@@ -118,11 +118,16 @@ static gn_status number(const gn_meta *meta, const char *gguf_key, const char *h
     return GN_OK;
 }
 
-/* The name that a message should use. */
-static const char *shown(const gn_meta *meta, const char *gguf_key, const char *hf_key)
+/* The name that a message should use, in out[160]. */
+static const char *shown(const gn_meta *meta, const char *gguf_key, const char *hf_key,
+                         char out[160])
 {
-    const char *name = meta->gguf != NULL ? gguf_key : hf_key;
-    return name != NULL ? name : "?";
+    if (meta->gguf == NULL) {
+        (void)snprintf(out, 160, "%s", hf_key != NULL ? hf_key : "?");
+    } else {
+        full_key(meta, gguf_key != NULL ? gguf_key : "?", out);
+    }
+    return out;
 }
 
 gn_status gn_meta_u32(const gn_meta *meta, const char *gguf_key, const char *hf_key, uint32_t lo,
@@ -138,9 +143,10 @@ gn_status gn_meta_u32(const gn_meta *meta, const char *gguf_key, const char *hf_
         *out = absent;
         return GN_OK;
     }
+    char name[160];
     GN_REQUIRE(v >= (double)lo && v <= (double)hi && v == floor(v), GN_E_FORMAT,
                "\"%s\": found %g, expected a whole number from %u to %u",
-               shown(meta, gguf_key, hf_key), v, lo, hi);
+               shown(meta, gguf_key, hf_key, name), v, lo, hi);
     *out = (uint32_t)v;
     return GN_OK;
 }
@@ -149,8 +155,9 @@ gn_status gn_meta_need_u32(const gn_meta *meta, const char *gguf_key, const char
                            uint32_t lo, uint32_t hi, uint32_t *out)
 {
     bool found = false;
+    char name[160];
     GN_TRY(gn_meta_u32(meta, gguf_key, hf_key, lo, hi, 0, out, &found));
-    GN_REQUIRE(found, GN_E_FORMAT, "\"%s\" is missing", shown(meta, gguf_key, hf_key));
+    GN_REQUIRE(found, GN_E_FORMAT, "\"%s\" is missing", shown(meta, gguf_key, hf_key, name));
     return GN_OK;
 }
 

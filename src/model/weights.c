@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NAME_BYTES 192
@@ -108,8 +109,16 @@ gn_status gn_weights_vector(gn_arena *arena, const gn_source *source, const char
 
 /* --- decoders --- */
 
+/* The tensors that have found a role. */
+typedef struct used_set {
+    const gn_view **views; /* [cap] */
+    size_t n;
+    size_t cap;
+} used_set;
+
 typedef struct binder {
     gn_weights *w;
+    used_set *used;
     const gn_source *source;
     const gn_hparams *hp;
     const gn_layer_names *names;
@@ -123,6 +132,23 @@ static const char *pick(const binder *b, gn_tensor_name name)
 
 #define PICK(b, g, h) ((b)->gguf ? (g) : (h))
 
+static void mark_used(const binder *b, const char *pattern, uint32_t layer)
+{
+    char name[NAME_BYTES];
+    expand(pattern, layer, 0, name);
+    const gn_view *view = find(b->source, name);
+    if (view != NULL && b->used->n < b->used->cap) {
+        b->used->views[b->used->n++] = view;
+    }
+}
+
+static gn_status matrix(const binder *b, const char *name, uint32_t layer, uint64_t rows,
+                        uint64_t cols, gn_view *out)
+{
+    mark_used(b, name, layer);
+    return gn_weights_matrix(b->source, name, layer, rows, cols, out);
+}
+
 /* A vector under an optional name. */
 static gn_status vector(const binder *b, const char *name, uint32_t layer, uint64_t n,
                         bool required, const float **out)
@@ -131,6 +157,7 @@ static gn_status vector(const binder *b, const char *name, uint32_t layer, uint6
         *out = NULL;
         return GN_OK;
     }
+    mark_used(b, name, layer);
     return gn_weights_vector(&b->w->arena, b->source, name, layer, n, required, out);
 }
 
@@ -152,20 +179,17 @@ static gn_status bind_attention(const binder *b, uint32_t i, gn_layer *layer)
     const char *qkv = pick(b, b->names->qkv);
     if (qkv != NULL) {
         gn_view all;
-        GN_TRY(gn_weights_matrix(b->source, qkv, i, n_q + 2 * n_kv, hp->n_embd, &all));
+        GN_TRY(matrix(b, qkv, i, n_q + 2 * n_kv, hp->n_embd, &all));
         layer->q = rows_of(&all, 0, n_q);
         layer->k = rows_of(&all, n_q, n_kv);
         layer->v = rows_of(&all, n_q + n_kv, n_kv);
     } else {
-        GN_TRY(gn_weights_matrix(
-            b->source, PICK(b, "blk.%u.attn_q.weight", "model.layers.%u.self_attn.q_proj.weight"),
-            i, n_q, hp->n_embd, &layer->q));
-        GN_TRY(gn_weights_matrix(
-            b->source, PICK(b, "blk.%u.attn_k.weight", "model.layers.%u.self_attn.k_proj.weight"),
-            i, n_kv, hp->n_embd, &layer->k));
-        GN_TRY(gn_weights_matrix(
-            b->source, PICK(b, "blk.%u.attn_v.weight", "model.layers.%u.self_attn.v_proj.weight"),
-            i, n_kv, hp->n_embd, &layer->v));
+        GN_TRY(matrix(b, PICK(b, "blk.%u.attn_q.weight", "model.layers.%u.self_attn.q_proj.weight"),
+                      i, n_q, hp->n_embd, &layer->q));
+        GN_TRY(matrix(b, PICK(b, "blk.%u.attn_k.weight", "model.layers.%u.self_attn.k_proj.weight"),
+                      i, n_kv, hp->n_embd, &layer->k));
+        GN_TRY(matrix(b, PICK(b, "blk.%u.attn_v.weight", "model.layers.%u.self_attn.v_proj.weight"),
+                      i, n_kv, hp->n_embd, &layer->v));
         GN_TRY(vector(b, PICK(b, "blk.%u.attn_q.bias", "model.layers.%u.self_attn.q_proj.bias"), i,
                       n_q, false, &layer->q_bias));
         GN_TRY(vector(b, PICK(b, "blk.%u.attn_k.bias", "model.layers.%u.self_attn.k_proj.bias"), i,
@@ -173,9 +197,9 @@ static gn_status bind_attention(const binder *b, uint32_t i, gn_layer *layer)
         GN_TRY(vector(b, PICK(b, "blk.%u.attn_v.bias", "model.layers.%u.self_attn.v_proj.bias"), i,
                       n_kv, false, &layer->v_bias));
     }
-    GN_TRY(gn_weights_matrix(
-        b->source, PICK(b, "blk.%u.attn_output.weight", "model.layers.%u.self_attn.o_proj.weight"),
-        i, hp->n_embd, n_q, &layer->o));
+    GN_TRY(matrix(b,
+                  PICK(b, "blk.%u.attn_output.weight", "model.layers.%u.self_attn.o_proj.weight"),
+                  i, hp->n_embd, n_q, &layer->o));
     GN_TRY(vector(b, PICK(b, "blk.%u.attn_output.bias", "model.layers.%u.self_attn.o_proj.bias"), i,
                   hp->n_embd, false, &layer->o_bias));
     GN_TRY(vector(b, pick(b, b->names->attn_norm), i, hp->n_embd, true, &layer->attn_norm));
@@ -191,20 +215,17 @@ static gn_status bind_dense(const binder *b, uint32_t i, gn_layer *layer)
     const char *gate_up = pick(b, b->names->gate_up);
     if (gate_up != NULL) {
         gn_view both;
-        GN_TRY(gn_weights_matrix(b->source, gate_up, i, 2 * (uint64_t)hp->n_ff, hp->n_embd, &both));
+        GN_TRY(matrix(b, gate_up, i, 2 * (uint64_t)hp->n_ff, hp->n_embd, &both));
         layer->gate = rows_of(&both, 0, hp->n_ff);
         layer->up = rows_of(&both, hp->n_ff, hp->n_ff);
     } else {
-        GN_TRY(gn_weights_matrix(
-            b->source, PICK(b, "blk.%u.ffn_gate.weight", "model.layers.%u.mlp.gate_proj.weight"), i,
-            hp->n_ff, hp->n_embd, &layer->gate));
-        GN_TRY(gn_weights_matrix(
-            b->source, PICK(b, "blk.%u.ffn_up.weight", "model.layers.%u.mlp.up_proj.weight"), i,
-            hp->n_ff, hp->n_embd, &layer->up));
+        GN_TRY(matrix(b, PICK(b, "blk.%u.ffn_gate.weight", "model.layers.%u.mlp.gate_proj.weight"),
+                      i, hp->n_ff, hp->n_embd, &layer->gate));
+        GN_TRY(matrix(b, PICK(b, "blk.%u.ffn_up.weight", "model.layers.%u.mlp.up_proj.weight"), i,
+                      hp->n_ff, hp->n_embd, &layer->up));
     }
-    return gn_weights_matrix(
-        b->source, PICK(b, "blk.%u.ffn_down.weight", "model.layers.%u.mlp.down_proj.weight"), i,
-        hp->n_embd, hp->n_ff, &layer->down);
+    return matrix(b, PICK(b, "blk.%u.ffn_down.weight", "model.layers.%u.mlp.down_proj.weight"), i,
+                  hp->n_embd, hp->n_ff, &layer->down);
 }
 
 /* One stacked tensor [n_expert, rows, cols] as n_expert matrices of its rows [first, first + n). */
@@ -250,6 +271,7 @@ static gn_status bind_experts(const binder *b, uint32_t i, const char *gguf, con
         expand(gguf, i, 0, name);
         const gn_view *stack = find(b->source, name);
         GN_REQUIRE(stack != NULL, GN_E_FORMAT, "tensor \"%s\" is missing", name);
+        mark_used(b, name, 0);
         return slice_experts(b, stack, name, rows, cols, 0, rows, views);
     }
     (void)snprintf(pattern, sizeof pattern, "model.layers.%%u.%s.experts.%s", b->names->hf_experts,
@@ -257,13 +279,17 @@ static gn_status bind_experts(const binder *b, uint32_t i, const char *gguf, con
     expand(pattern, i, 0, name);
     const gn_view *stack = find(b->source, name);
     if (stack != NULL) {
+        /* Gate and up share one stack, which is noted once. */
+        if (first == 0) {
+            mark_used(b, name, 0);
+        }
         return slice_experts(b, stack, name, stack_rows, cols, first, rows, views);
     }
     (void)snprintf(pattern, sizeof pattern, "model.layers.%%u.%s.experts.%%u.%s.weight",
                    b->names->hf_experts, hf_leaf);
     for (uint32_t e = 0; e < b->hp->n_expert; e++) {
         expand(pattern, i, e, name);
-        GN_TRY(gn_weights_matrix(b->source, name, 0, rows, cols, &views[e]));
+        GN_TRY(matrix(b, name, 0, rows, cols, &views[e]));
     }
     return GN_OK;
 }
@@ -275,8 +301,8 @@ static gn_status bind_moe(const binder *b, uint32_t i, gn_layer *layer)
     char router[NAME_BYTES];
     (void)snprintf(router, sizeof router, "model.layers.%%u.%s.gate.weight",
                    n->hf_experts != NULL ? n->hf_experts : "mlp");
-    GN_TRY(gn_weights_matrix(b->source, PICK(b, "blk.%u.ffn_gate_inp.weight", router), i,
-                             hp->n_expert, hp->n_embd, &layer->router));
+    GN_TRY(matrix(b, PICK(b, "blk.%u.ffn_gate_inp.weight", router), i, hp->n_expert, hp->n_embd,
+                  &layer->router));
     uint64_t n_ff = hp->n_ff_expert;
     GN_TRY(bind_experts(b, i, "blk.%u.ffn_gate_exps.weight", n->hf_expert_gate, "gate_up_proj",
                         n_ff, hp->n_embd, 2 * n_ff, 0, &layer->expert_gate));
@@ -319,10 +345,78 @@ static gn_status bind_rope_factors(const binder *b)
                                    : vector(b, "rope_freqs.weight", 0, n, false, &w->rope_factors);
 }
 
+/* --- what no role has asked for --- */
+
+static int by_address(const void *a, const void *b)
+{
+    const gn_view *const *x = a;
+    const gn_view *const *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s);
+    size_t m = strlen(end);
+    return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+/* Tables that older converters wrote though they follow from the metadata. */
+static bool is_table(const char *name)
+{
+    static const char *const ends[] = {"rope_freqs.weight", "attn_rot_embd.weight",
+                                       "rotary_emb.inv_freq"};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        if (ends_with(name, ends[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Would a model without this tensor be another model? In a GGUF all tensors are the decoder's; a folder's
+ * may belong to an image encoder or a further head, those below its layers do not. */
+static bool matters(const binder *b, const char *name)
+{
+    static const char *const layers[] = {"model.layers.", "language_model.model.layers.",
+                                         "model.language_model.layers."};
+    if (is_table(name)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) {
+        if (strncmp(name, layers[i], strlen(layers[i])) == 0) {
+            return true;
+        }
+    }
+    return b->gguf;
+}
+
+/* A tensor that the forward pass would silently leave out (a bias, a sink, a layer) is refused. */
+static gn_status check_all_used(const binder *b)
+{
+    used_set *used = b->used;
+    qsort(used->views, used->n, sizeof(const gn_view *), by_address);
+    for (size_t i = 0; i < gn_source_n_tensors(b->source); i++) {
+        const char *name = NULL;
+        const gn_view *view = gn_source_tensor_at(b->source, i, &name);
+        bool found =
+            bsearch(&view, used->views, used->n, sizeof(const gn_view *), by_address) != NULL;
+        GN_REQUIRE(found || !matters(b, name), GN_E_UNSUPPORTED,
+                   "tensor \"%s\" has no role in this architecture", name);
+    }
+    return GN_OK;
+}
+
 gn_status gn_weights_bind(gn_weights *out, const gn_source *source, gn_hparams *hp,
                           const gn_layer_names *names)
 {
-    binder b = {out, source, hp, names, gn_source_get_kind(source) == GN_SOURCE_GGUF};
+    size_t n_tensors = gn_source_n_tensors(source);
+    used_set used = {.cap = n_tensors};
+    used.views = gn_arena_calloc(&out->arena, n_tensors + 1, sizeof *used.views);
+    if (used.views == NULL) {
+        return gn_alloc_failed();
+    }
+    binder b = {out, &used, source, hp, names, gn_source_get_kind(source) == GN_SOURCE_GGUF};
     const char *embd = PICK(&b, "token_embd.weight", "model.embed_tokens.weight");
     const gn_view *view = find(source, embd);
     GN_REQUIRE(view != NULL, GN_E_FORMAT, "tensor \"%s\" is missing", embd);
@@ -332,11 +426,11 @@ gn_status gn_weights_bind(gn_weights *out, const gn_source *source, gn_hparams *
                    (unsigned long long)view->shape[0]);
         hp->n_vocab = (uint32_t)view->shape[0];
     }
-    GN_TRY(gn_weights_matrix(source, embd, 0, hp->n_vocab, hp->n_embd, &out->token_embd));
+    GN_TRY(matrix(&b, embd, 0, hp->n_vocab, hp->n_embd, &out->token_embd));
     const char *output = PICK(&b, "output.weight", "lm_head.weight");
     out->output = out->token_embd;
-    if (find(source, output) != NULL) {
-        GN_TRY(gn_weights_matrix(source, output, 0, hp->n_vocab, hp->n_embd, &out->output));
+    if (find(source, output) != NULL || hp->untied) {
+        GN_TRY(matrix(&b, output, 0, hp->n_vocab, hp->n_embd, &out->output));
     }
     GN_TRY(vector(&b, PICK(&b, "output_norm.weight", "model.norm.weight"), 0, hp->n_embd, true,
                   &out->output_norm));
@@ -348,7 +442,7 @@ gn_status gn_weights_bind(gn_weights *out, const gn_source *source, gn_hparams *
     for (uint32_t i = 0; i < hp->n_layer; i++) {
         GN_TRY(bind_layer(&b, i, &out->layers[i]));
     }
-    return GN_OK;
+    return check_all_used(&b);
 }
 
 void gn_weights_fini(gn_weights *weights)
