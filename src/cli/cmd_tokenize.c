@@ -91,6 +91,9 @@ static gn_status run(const void *options_, const gn_cli_list *args)
         unsigned flags = (o->no_special ? 0 : GN_ENCODE_SPECIAL) | (o->bos ? GN_ENCODE_BOS : 0);
         status = gn_tokenizer_encode(tokenizer, text.data != NULL ? text.data : "", text.len, flags,
                                      &list);
+        if (status == GN_E_LIMIT || status == GN_E_FORMAT) {
+            status = gn_base_fail_prefix(status, "%s: ", o->model.path);
+        }
     }
     if (status == GN_OK) {
         status = print(o, tokenizer, &list);

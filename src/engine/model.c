@@ -22,6 +22,7 @@ static gn_status open_tokenizer(gn_model *m)
     int32_t n = gn_tokenizer_n_vocab(m->tokenizer);
     GN_REQUIRE(n <= m->info.n_vocab, GN_E_FORMAT,
                "the vocabulary has %d tokens, but the embedding only %d rows", n, m->info.n_vocab);
+    gn_tokenizer_set_rows(m->tokenizer, m->info.n_vocab);
     m->info.bos = gn_tokenizer_bos(m->tokenizer);
     m->info.eos = gn_tokenizer_eos(m->tokenizer);
     return GN_OK;

@@ -19,6 +19,9 @@ gn_status gn_model_tokenize(const gn_model *model, const char *text, size_t len,
                       ((flags & GN_TOKENIZE_BOS) != 0 ? GN_ENCODE_BOS : 0u);
     gn_token_list list = {0};
     gn_status status = gn_tokenizer_encode(model->tokenizer, text, len, encode, &list);
+    if (status == GN_E_LIMIT || status == GN_E_FORMAT) {
+        status = gn_base_fail_prefix(status, "%s: ", gn_source_path(model->source));
+    }
     if (status == GN_OK && list.ids == NULL) {
         list.ids = gn_alloc_array(1, sizeof *list.ids);
         status = list.ids != NULL ? GN_OK : gn_alloc_failed();
@@ -95,7 +98,11 @@ static gn_status render(const gn_model *model, json_t *context, gn_buf *out)
         add_null(context, "tools") != 0 || add_null(context, "documents") != 0) {
         return gn_alloc_failed();
     }
-    return gn_template_render(model->chat, context, time(NULL), NULL, out);
+    gn_status status = gn_template_render(model->chat, context, time(NULL), NULL, out);
+    /* A refusal is in the template's own words; anything else is a fault of the file. */
+    return status == GN_OK || status == GN_E_REFUSED || status == GN_E_NOMEM
+               ? status
+               : gn_base_fail_prefix(status, "%s: chat template: ", gn_source_path(model->source));
 }
 
 gn_status gn_model_render_chat(const gn_model *model, const char *context_json, size_t len,
@@ -103,7 +110,8 @@ gn_status gn_model_render_chat(const gn_model *model, const char *context_json, 
 {
     GN_REQUIRE(model->info.has_chat_template, GN_E_NOT_FOUND, "%s: the model has no chat template",
                gn_source_path(model->source));
-    GN_REQUIRE(model->chat != NULL, GN_E_FORMAT, "chat template: %s", model->chat_error);
+    GN_REQUIRE(model->chat != NULL, GN_E_FORMAT, "%s: chat template: %s",
+               gn_source_path(model->source), model->chat_error);
     json_error_t error;
     json_t *context =
         json_loadb(context_json, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);

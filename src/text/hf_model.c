@@ -233,7 +233,7 @@ static bool get_merge(const json_t *entry, gn_bpe_merge *out)
     const json_t *right = json_array_get(entry, 1);
     *out = (gn_bpe_merge){json_string_value(left), json_string_length(left),
                           json_string_value(right), json_string_length(right)};
-    return json_is_string(left) && json_is_string(right);
+    return json_array_size(entry) == 2 && json_is_string(left) && json_is_string(right);
 }
 
 static gn_status read_merges(const json_t *merges, gn_bpe *bpe)

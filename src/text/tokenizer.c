@@ -280,10 +280,18 @@ static gn_status put_piece(const gn_tokenizer *t, int32_t id, gn_buf *out)
     return gn_buf_append(out, s, len);
 }
 
+void gn_tokenizer_set_rows(gn_tokenizer *t, int32_t n_rows)
+{
+    t->n_rows = n_rows;
+}
+
 gn_status gn_tokenizer_piece(const gn_tokenizer *t, int32_t id, bool special, gn_buf *out)
 {
-    GN_REQUIRE(in_range(t, id), GN_E_ARG, "token: found id %d, expected 0 to %d", id,
-               t->vocab.n - 1);
+    int32_t n = t->n_rows > t->vocab.n ? t->n_rows : t->vocab.n;
+    GN_REQUIRE(id >= 0 && id < n, GN_E_ARG, "token: found id %d, expected 0 to %d", id, n - 1);
+    if (id >= t->vocab.n) {
+        return GN_OK;
+    }
     if (!special && gn_tokenizer_is_special(t, id)) {
         return GN_OK;
     }

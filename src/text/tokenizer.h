@@ -39,6 +39,9 @@ void gn_tokenizer_destroy(gn_tokenizer *tokenizer);
 GN_MUST_USE gn_status gn_tokenizer_encode(const gn_tokenizer *tokenizer, const char *text,
                                           size_t len, unsigned flags, gn_token_list *out);
 
+/* Models are padded: let ids up to n_rows, the rows of their logits, be tokens without a text. */
+void gn_tokenizer_set_rows(gn_tokenizer *tokenizer, int32_t n_rows);
+
 /* Append the bytes of one token, as they stand in the middle of a text (SentencePiece's ▁ is a space).
  * Special (control) tokens give their text only if `special`. An id out of range is GN_E_ARG.
  * The bytes of one token may end inside a UTF-8 sequence: text/detok.h joins them. */

@@ -97,13 +97,14 @@ gn_status gn_tokenizer_create_hf(const json_t *tokenizer, const json_t *config, 
 static gn_status add_ends(const json_t *config, gn_tokenizer *t)
 {
     const json_t *v = json_object_get(config, "eos_token_id");
-    if (json_is_integer(v)) {
-        return gn_tokenizer_add_end(t, json_integer_value(v));
-    }
-    for (size_t i = 0; i < json_array_size(v); i++) {
-        const json_t *id = json_array_get(v, i);
+    size_t n = json_is_array(v) ? json_array_size(v) : v != NULL && !json_is_null(v) ? 1 : 0;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *id = json_is_array(v) ? json_array_get(v, i) : v;
         GN_REQUIRE(json_is_integer(id), GN_E_FORMAT, "eos_token_id: expected integers");
-        GN_TRY(gn_tokenizer_add_end(t, json_integer_value(id)));
+        gn_status status = gn_tokenizer_add_end(t, json_integer_value(id));
+        if (status != GN_OK) {
+            return gn_base_fail_prefix(status, "eos_token_id: ");
+        }
     }
     return GN_OK;
 }

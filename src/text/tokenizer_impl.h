@@ -44,6 +44,7 @@ struct gn_tokenizer {
     bool cleans_up;    /* WordPiece: no space before punctuation */
     char mark[8];      /* GN_SPELL_MARK: what stands for a space */
     char *affix; /* GN_SPELL_WORDPIECE: what marks a continuation; GN_SPELL_SUFFIX: a word's end */
+    int32_t n_rows; /* ids beyond vocab.n and below this have no text */
     int32_t bos;
     int32_t eos;
     int32_t pad;
