@@ -450,6 +450,21 @@ def test_interrupt_stops_the_answer_only(tmp_path):
     assert terminal.close() == 0
 
 
+def test_no_interrupt_at_the_prompt_is_lost():
+    """The signal may land on a worker thread, and keys may come before the prompt is ready."""
+    terminal = Terminal("-n", "2")
+    terminal.wait_for(">>> ")
+    terminal.type("Hi\r")
+    terminal.wait_for("\n")
+    terminal.wait_for(">>> ")
+    for keys in ("\x03", "abc\x03", "x\x04\x03", '"""\rabc\x03') * 8:
+        terminal.type(keys)
+        terminal.wait_for("leaves the chat)", 20)
+        terminal.wait_for(">>> ", 20)
+    terminal.type("\x04")
+    assert terminal.close() == 0
+
+
 def test_history_is_kept_and_private(tmp_path):
     history = tmp_path / "state/history"
     for _ in range(2):
