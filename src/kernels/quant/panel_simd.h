@@ -38,7 +38,7 @@ GN_INLINE void nibbles_high(const b64 packed[4], b64 out[4])
     }
 }
 
-GN_INLINE void look_up(b64 table, b64 v[4])
+GN_INLINE void look_up_codes(b64 table, b64 v[4])
 {
     for (int c = 0; c < 4; c++) {
         v[c] = b64_look_up(table, v[c]);
@@ -46,7 +46,7 @@ GN_INLINE void look_up(b64 table, b64 v[4])
 }
 
 /* Add `bit` to the codes whose flag has the one bit of `flag`. */
-GN_INLINE void add_bits(b64 codes[4], const b64 flags[4], uint8_t flag, uint8_t bit)
+GN_INLINE void add_flagged(b64 codes[4], const b64 flags[4], uint8_t flag, uint8_t bit)
 {
     for (int c = 0; c < 4; c++) {
         codes[c] = b64_or_if(codes[c], flags[c], b64_set_u8(flag), b64_set_u8(bit));
@@ -104,7 +104,7 @@ GN_INLINE void block_q4_1(const uint8_t *p, size_t stride, uintptr_t ahead, uint
 }
 
 /* Bits 8n .. 8n+7 of each lane of `high` become bit 4 of the codes of two steps. */
-GN_INLINE void add_fifth_bits(b64 high, uint8_t n, b64 *step0, b64 *step1)
+GN_INLINE void add_fifth(b64 high, uint8_t n, b64 *step0, b64 *step1)
 {
     uint8_t control[16];
     for (uint8_t i = 0; i < 16; i++) {
@@ -122,12 +122,12 @@ GN_INLINE void codes_q5(const uint8_t *nibbles, size_t stride, b64 high, uint8_t
     b64 codes[4];
     b64_load_rows(nibbles, stride, packed);
     nibbles_low(packed, codes);
-    add_fifth_bits(high, 0, &codes[0], &codes[1]);
-    add_fifth_bits(high, 1, &codes[2], &codes[3]);
+    add_fifth(high, 0, &codes[0], &codes[1]);
+    add_fifth(high, 1, &codes[2], &codes[3]);
     store_steps(q, codes);
     nibbles_high(packed, codes);
-    add_fifth_bits(high, 2, &codes[0], &codes[1]);
-    add_fifth_bits(high, 3, &codes[2], &codes[3]);
+    add_fifth(high, 2, &codes[0], &codes[1]);
+    add_fifth(high, 3, &codes[2], &codes[3]);
     store_steps(steps_at(q, 16), codes);
 }
 
@@ -270,16 +270,16 @@ GN_INLINE void block_q3_k(const uint8_t *p, size_t stride, uintptr_t ahead, uint
             uint8_t *to = steps_at(q, part * 128 + half * 16);
             b64_load_rows(p + 32 + 32 * part + 16 * half, stride, packed);
             CRUMBS(packed, 0, codes);
-            add_bits(codes, high, flag, 4);
+            add_flagged(codes, high, flag, 4);
             store_steps(to, codes);
             CRUMBS(packed, 2, codes);
-            add_bits(codes, high, (uint8_t)(flag * 2), 4);
+            add_flagged(codes, high, (uint8_t)(flag * 2), 4);
             store_steps(steps_at(to, 32), codes);
             CRUMBS(packed, 4, codes);
-            add_bits(codes, high, (uint8_t)(flag * 4), 4);
+            add_flagged(codes, high, (uint8_t)(flag * 4), 4);
             store_steps(steps_at(to, 64), codes);
             CRUMBS(packed, 6, codes);
-            add_bits(codes, high, (uint8_t)(flag * 8), 4);
+            add_flagged(codes, high, (uint8_t)(flag * 8), 4);
             store_steps(steps_at(to, 96), codes);
         }
     }
@@ -334,10 +334,10 @@ GN_INLINE void block_q5_k(const uint8_t *p, size_t stride, uintptr_t ahead, uint
             uint8_t *to = steps_at(q, pair * 64 + half * 16);
             b64_load_rows(p + 48 + 32 * pair + 16 * half, stride, packed);
             nibbles_low(packed, codes);
-            add_bits(codes, high, (uint8_t)(1u << 2 * pair), 16);
+            add_flagged(codes, high, (uint8_t)(1u << 2 * pair), 16);
             store_steps(to, codes);
             nibbles_high(packed, codes);
-            add_bits(codes, high, (uint8_t)(2u << 2 * pair), 16);
+            add_flagged(codes, high, (uint8_t)(2u << 2 * pair), 16);
             store_steps(steps_at(to, 32), codes);
         }
     }
@@ -400,10 +400,10 @@ GN_INLINE void codes_by_table(const uint8_t *p, size_t stride, b64 table, uint8_
     b64 codes[4];
     b64_load_rows(p, stride, packed);
     nibbles_low(packed, codes);
-    look_up(table, codes);
+    look_up_codes(table, codes);
     store_steps(q, codes);
     nibbles_high(packed, codes);
-    look_up(table, codes);
+    look_up_codes(table, codes);
     store_steps(steps_at(q, 16), codes);
 }
 
