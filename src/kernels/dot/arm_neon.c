@@ -2,32 +2,11 @@
  * each of 4 rows, so a panel is done in two halves of two registers. Codes become signed numbers by
  * taking away their zero. Up to 4 activation rows go through together; one load gives the activations
  * of four steps, each used by lane. */
-#include "kernels/dot/dot.h"
+#include "kernels/dot/panel.h"
 
 #include <arm_neon.h>
 
 enum { MAX_ROWS = 4 };
-
-typedef struct panel {
-    size_t k;
-    const uint8_t *q;
-    const float *scale;
-    const float *min;
-    int zero;
-} panel;
-
-typedef struct activations {
-    const int8_t *q;
-    const float *scale;
-    const int32_t *sum;
-    size_t ld;
-} activations;
-
-typedef struct results {
-    float *y;
-    size_t ld;
-    int resume;
-} results;
 
 /* One step: 4 codes of 8 rows with 4 activations of each of m rows. */
 #define STEP(lane)                                                                                 \
@@ -113,32 +92,13 @@ GN_INLINE void dot_panel(size_t group, int has_min, const panel *p, size_t m, ac
     }
 }
 
-void gn_k_dot_panel_g32_arm_neon(size_t k, const uint8_t *q, const float *scale, const float *min,
-                                 int zero, size_t m, const int8_t *a, size_t lda,
-                                 const float *a_scale, const int32_t *a_sum, float *y, size_t ldy,
-                                 int resume)
+GN_INLINE void dot_panel_any(size_t group, const panel *p, size_t m, activations a, results out)
 {
-    const panel p = {k, q, scale, min, zero};
-    const activations rows = {a, a_scale, a_sum, lda};
-    const results out = {y, ldy, resume};
-    if (min != NULL) {
-        dot_panel(32, 1, &p, m, rows, out);
+    if (p->min != NULL) {
+        dot_panel(group, 1, p, m, a, out);
     } else {
-        dot_panel(32, 0, &p, m, rows, out);
+        dot_panel(group, 0, p, m, a, out);
     }
 }
 
-void gn_k_dot_panel_g16_arm_neon(size_t k, const uint8_t *q, const float *scale, const float *min,
-                                 int zero, size_t m, const int8_t *a, size_t lda,
-                                 const float *a_scale, const int32_t *a_sum, float *y, size_t ldy,
-                                 int resume)
-{
-    const panel p = {k, q, scale, min, zero};
-    const activations rows = {a, a_scale, a_sum, lda};
-    const results out = {y, ldy, resume};
-    if (min != NULL) {
-        dot_panel(16, 1, &p, m, rows, out);
-    } else {
-        dot_panel(16, 0, &p, m, rows, out);
-    }
-}
+GN_DOT_PANEL_ENTRIES(arm_neon)

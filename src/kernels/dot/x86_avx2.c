@@ -5,33 +5,12 @@
  * must not overflow: 2 * 31 * 127 leaves room for four such steps, 2 * 63 * 127 for two. Codes of 8
  * bits are taken as signed numbers; their sign is moved to the activations, which gives at most
  * 2 * 128 * 127, one step. Sums of codes up to 63 start at -zero * sum a. */
-#include "kernels/dot/dot.h"
+#include "kernels/dot/panel.h"
 
 #include <immintrin.h>
 #include <string.h>
 
 enum { MAX_ROWS = 4 };
-
-typedef struct panel {
-    size_t k;
-    const uint8_t *q;
-    const float *scale;
-    const float *min;
-    int zero;
-} panel;
-
-typedef struct activations {
-    const int8_t *q;
-    const float *scale;
-    const int32_t *sum;
-    size_t ld;
-} activations;
-
-typedef struct results {
-    float *y;
-    size_t ld;
-    int resume;
-} results;
 
 /* How codes are multiplied: the number of steps that fit into 16 bits. */
 enum { SIGNED_CODES = 1, CODES_TO_63 = 2, CODES_TO_31 = 4 };
@@ -142,24 +121,4 @@ GN_INLINE void dot_panel_any(size_t group, const panel *p, size_t m, activations
     }
 }
 
-void gn_k_dot_panel_g32_x86_avx2(size_t k, const uint8_t *q, const float *scale, const float *min,
-                                 int zero, size_t m, const int8_t *a, size_t lda,
-                                 const float *a_scale, const int32_t *a_sum, float *y, size_t ldy,
-                                 int resume)
-{
-    const panel p = {k, q, scale, min, zero};
-    const activations rows = {a, a_scale, a_sum, lda};
-    const results out = {y, ldy, resume};
-    dot_panel_any(32, &p, m, rows, out);
-}
-
-void gn_k_dot_panel_g16_x86_avx2(size_t k, const uint8_t *q, const float *scale, const float *min,
-                                 int zero, size_t m, const int8_t *a, size_t lda,
-                                 const float *a_scale, const int32_t *a_sum, float *y, size_t ldy,
-                                 int resume)
-{
-    const panel p = {k, q, scale, min, zero};
-    const activations rows = {a, a_scale, a_sum, lda};
-    const results out = {y, ldy, resume};
-    dot_panel_any(16, &p, m, rows, out);
-}
+GN_DOT_PANEL_ENTRIES(x86_avx2)
