@@ -31,7 +31,7 @@ static gn_status fail_value(const gn_cli_option *option, const char *found, cons
 {
     char text[LABEL_BYTES];
     if (option->kind == GN_CLI_INT || option->kind == GN_CLI_INTS || option->kind == GN_CLI_REAL) {
-        return gn_base_fail(GN_E_ARG, "%s: found \"%s\", expected %s from %.15g to %.15g",
+        return gn_base_fail(GN_E_ARG, "%s: found \"%s\", expected %s from %.16g to %.16g",
                             label(option, text), found, what, option->min, option->max);
     }
     return gn_base_fail(GN_E_ARG, "%s: found \"%s\", expected %s", label(option, text), found,

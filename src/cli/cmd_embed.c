@@ -42,7 +42,8 @@ static gn_status embed_lines(gn_model *model)
         len -= len > 0 && line[len - 1] == '\n';
         status = gn_model_embed(model, line, (size_t)len, vector);
         if (status != GN_OK) {
-            status = gn_base_fail_prefix(status, "line %llu: ", (unsigned long long)number);
+            status = gn_base_fail_prefix(status,
+                                         "standard input: line %llu: ", (unsigned long long)number);
             break;
         }
         gn_cli_json_floats(&json, NULL, vector, n_embd);

@@ -99,14 +99,19 @@ static gn_status print_positions(gn_session *session, const int32_t *ids, size_t
     return status;
 }
 
-static gn_status check_ids(const options *o, const int32_t *ids, size_t n, int32_t n_vocab)
+static gn_status check_ids(const options *o, const int32_t *ids, size_t n,
+                           const gn_model_info *info)
 {
+    int32_t n_vocab = info->n_vocab;
     GN_REQUIRE(n > 0, GN_E_FORMAT, "%s: found no token ids, expected at least one", o->tokens);
     for (size_t i = 0; i < n; i++) {
         GN_REQUIRE(ids[i] < n_vocab, GN_E_FORMAT,
                    "%s: element %zu: found id %d, expected less than the vocabulary's %d",
                    o->tokens, i, ids[i], n_vocab);
     }
+    GN_REQUIRE(n <= (size_t)info->n_ctx_train, GN_E_LIMIT,
+               "%s: found %zu token ids, expected at most the model's context of %d", o->tokens, n,
+               info->n_ctx_train);
     GN_REQUIRE(o->top <= n_vocab, GN_E_ARG,
                "--top: found %lld, expected at most the vocabulary's %d", (long long)o->top,
                n_vocab);
@@ -126,12 +131,11 @@ static gn_status run(const void *options_, const gn_cli_list *args)
     size_t n = 0;
     gn_status status = gn_cli_read_ids(o->tokens, &ids, &n);
     if (status == GN_OK) {
-        status = check_ids(o, ids, n, info.n_vocab);
+        status = check_ids(o, ids, n, &info);
     }
     if (status == GN_OK) {
         /* Models with LongRoPE choose their angles by the context: let it be as long as the ids. */
-        bool fits = n <= (size_t)info.n_ctx_train;
-        gn_session_options session_options = {.n_ctx = fits ? (int32_t)n : info.n_ctx_train};
+        gn_session_options session_options = {.n_ctx = (int32_t)n};
         status = gn_session_create(model, &session_options, &session);
     }
     if (status == GN_OK) {

@@ -212,6 +212,10 @@ static gn_status ask_with_template(const options *o, gn_cli_asker *asker, const 
     if (status == GN_OK) {
         status = gn_cli_chat_add(messages, json_array_size(messages), "user",
                                  prompt->data != NULL ? prompt->data : "", prompt->len);
+        if (status == GN_E_FORMAT) {
+            const char *name = o->file != NULL ? gn_cli_input_name(o->file) : "-p";
+            status = gn_base_fail_prefix(status, "%s: ", name);
+        }
     }
     if (status == GN_OK) {
         status = gn_cli_ask_chat(asker, &o->settings, messages, answer);
@@ -229,11 +233,15 @@ static gn_status run_once(const options *o, gn_cli_asker *asker, uint64_t load_n
     gn_buf prompt = {0};
     gn_cli_answer answer = {0};
     gn_status status = read_prompt(o, &prompt);
+    bool given = status == GN_OK;
     if (status == GN_OK && plain) {
         status = gn_cli_ask(asker, &o->settings, prompt.data != NULL ? prompt.data : "", prompt.len,
                             GN_TOKENIZE_BOS, &answer);
     } else if (status == GN_OK) {
         status = ask_with_template(o, asker, &prompt, &answer);
+    }
+    if (status == GN_E_LIMIT && given && o->file != NULL) {
+        status = gn_base_fail_prefix(status, "%s: ", gn_cli_input_name(o->file));
     }
     if (status == GN_OK) {
         status = put_answer(o, asker, &answer, load_ns);
@@ -270,9 +278,7 @@ static gn_status run_with_model(const options *o, gn_model *model, uint64_t load
     };
     gn_cli_asker asker = {0};
     gn_status status = gn_cli_asker_init(&asker, model, &asker_options);
-    if (status == GN_E_UNSUPPORTED) {
-        status = gn_base_fail_prefix(status, "%s: ", o->model.path);
-    } else if (status == GN_OK && o->n_ctx > asker.info.n_ctx_train) {
+    if (status == GN_OK && o->n_ctx > asker.info.n_ctx_train) {
         (void)fprintf(stderr,
                       "(the model was made for %d tokens of context, less than --ctx %lld)\n",
                       asker.info.n_ctx_train, (long long)o->n_ctx);

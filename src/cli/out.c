@@ -51,10 +51,15 @@ gn_status gn_cli_flush(void)
     return GN_OK;
 }
 
+const char *gn_cli_input_name(const char *path)
+{
+    return strcmp(path, "-") == 0 ? "standard input" : path;
+}
+
 gn_status gn_cli_read(const char *path, size_t limit, gn_buf *out)
 {
     bool is_stdin = strcmp(path, "-") == 0;
-    const char *name = is_stdin ? "standard input" : path;
+    const char *name = gn_cli_input_name(path);
     FILE *file = is_stdin ? stdin : fopen(path, "rb");
     if (file == NULL) {
         return gn_base_fail(errno == ENOENT ? GN_E_NOT_FOUND : GN_E_IO, "%s: cannot open: %s", path,
@@ -94,9 +99,10 @@ gn_status gn_cli_read_json(const char *path, json_t **out)
         json_t *root = json_loadb(text.data != NULL ? text.data : "", text.len,
                                   JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
         if (root == NULL) {
-            status = gn_base_fail(
-                json_error_code(&error) == json_error_out_of_memory ? GN_E_NOMEM : GN_E_FORMAT,
-                "%s: line %d, column %d: %s", path, error.line, error.column, error.text);
+            status = gn_base_fail(json_error_code(&error) == json_error_out_of_memory ? GN_E_NOMEM
+                                                                                      : GN_E_FORMAT,
+                                  "%s: line %d, column %d: %s", gn_cli_input_name(path), error.line,
+                                  error.column, error.text);
         } else {
             *out = root;
         }

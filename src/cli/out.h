@@ -21,6 +21,9 @@ int gn_cli_report(const char *command, gn_status status);
 /* Flush standard output; GN_E_UNAVAILABLE where some of what was written is lost (a full disk). */
 GN_MUST_USE gn_status gn_cli_flush(void);
 
+/* How messages call an input: its path, or "standard input" for "-". */
+const char *gn_cli_input_name(const char *path);
+
 /* Append the file at `path` ("-": standard input) to `out`, at most `limit` bytes (0: 1 GiB).
  * GN_E_NOT_FOUND, GN_E_IO, GN_E_LIMIT, GN_E_NOMEM; messages name the file. */
 GN_MUST_USE gn_status gn_cli_read(const char *path, size_t limit, gn_buf *out);

@@ -32,8 +32,8 @@ gn_status gn_session_create(gn_model *model, const gn_session_options *options, 
 {
     gn_session_options chosen = options != NULL ? *options : (gn_session_options){0};
     GN_REQUIRE(model->net != NULL, GN_E_UNSUPPORTED,
-               "architecture \"%s\" is an encoder: it makes embeddings and can't generate",
-               model->info.architecture);
+               "%s: architecture \"%s\" is an encoder: it makes embeddings and can't generate",
+               gn_source_path(model->source), model->info.architecture);
     GN_REQUIRE(chosen.n_ctx >= 0, GN_E_ARG, "n_ctx: found %d, expected 0 or more", chosen.n_ctx);
     GN_REQUIRE(chosen.n_batch >= 0 && chosen.n_batch <= MAX_BATCH, GN_E_ARG,
                "n_batch: found %d, expected 0 to %d", chosen.n_batch, MAX_BATCH);
