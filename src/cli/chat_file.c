@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FILE_VERSION 1
@@ -39,11 +40,24 @@ static gn_status write_file(const json_t *root, const char *path)
     return GN_OK;
 }
 
+/* Renaming over a path replaces what lies there, be it a device, a pipe or a link to elsewhere: only a
+ * plain file may be. */
+static gn_status check_replaceable(const char *path)
+{
+    struct stat st;
+    GN_REQUIRE(lstat(path, &st) != 0 || S_ISREG(st.st_mode), GN_E_IO,
+               "%s: cannot write: it is there and is no regular file", path);
+    return GN_OK;
+}
+
 gn_status gn_cli_chat_save(const gn_cli_chat *chat, const char *path)
 {
     json_t *root = NULL;
     gn_buf temporary = {0};
-    gn_status status = build(chat, &root);
+    gn_status status = check_replaceable(path);
+    if (status == GN_OK) {
+        status = build(chat, &root);
+    }
     if (status == GN_OK) {
         status = gn_buf_printf(&temporary, "%s.%ld.part", path, (long)getpid());
     }

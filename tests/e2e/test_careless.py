@@ -126,6 +126,18 @@ def test_a_full_disk_is_no_success(model, args):
     assert done.returncode == 5 and done.stderr.count(b"\n") == 1, done.stderr
 
 
+def test_save_replaces_plain_files_only(model, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "file").write_text("old")
+    lines = "".join(f"/save {tmp_path / name}\n" for name in ["pipe", "link", "file"])
+    done = ganglion("run", "-m", model, stdin=lines.encode())
+    assert (tmp_path / "pipe").is_fifo() and (tmp_path / "link").is_symlink(), done.stderr
+    assert done.stderr.count(b"no regular file") == 2
+    assert json.loads((tmp_path / "file").read_text())["messages"] == []
+    assert not list(tmp_path.glob("*.part"))
+
+
 def wait(process, seconds=30):
     try:
         return process.wait(timeout=seconds)
