@@ -1,6 +1,5 @@
 # The front door for everyday work; CMakePresets.json holds the configurations.
 PRESET ?= release
-BUILD   = build/$(PRESET)
 PREFIX ?= /usr/local
 
 .PHONY: all release check check-full bench fuzz format install clean

@@ -1,4 +1,4 @@
-/* The whole public API. */
+/* The whole public API. Until version 1.0 structs may gain members: rebuild against the headers in use. */
 #ifndef GANGLION_H
 #define GANGLION_H
 

@@ -24,7 +24,7 @@ typedef enum gn_activations {
 } gn_activations;
 
 typedef struct gn_model_options {
-    int32_t threads; /* 0: as many as this process may use processors */
+    int32_t threads; /* 1 to 1024; 0: as many as this process may use processors */
     gn_activations activations;
     uint64_t
         kv_bytes; /* upper limit of the KV pool shared by all sessions; 0: 1/2 of free memory */

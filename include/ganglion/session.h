@@ -1,5 +1,6 @@
 /* A session: one sequence of tokens with its KV cache. A position's logits depend on its own prefix, the
- * model, the KV type and the CPU level; never on how the prefix was split into calls.
+ * model and the activations mode; never on how the prefix was split into calls, on threads, pages, or the CPU
+ * level.
  *
  * One thread at a time per session; sessions of one model may live on different threads and wait for each
  * other. A session that failed with GN_E_NOMEM or GN_E_NO_PAGES is as long as before the call. */

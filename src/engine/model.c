@@ -149,6 +149,7 @@ gn_status gn_model_open(const char *path, const gn_model_options *options, gn_mo
                    ? status
                    : gn_base_fail_prefix(status, "%s: ", path);
     }
+    gn_base_fail_clear(); /* what was looked for in vain on the way is no failure */
     *out = m;
     return GN_OK;
 }

@@ -15,6 +15,9 @@ gn_status gn_model_tokenize(const gn_model *model, const char *text, size_t len,
                             int32_t **ids, size_t *n)
 {
     GN_TRY(need_tokenizer(model));
+    GN_REQUIRE((flags & ~(GN_TOKENIZE_SPECIAL | GN_TOKENIZE_BOS)) == 0, GN_E_ARG,
+               "gn_model_tokenize: found flags 0x%x, expected bits of 0x%x", flags,
+               GN_TOKENIZE_SPECIAL | GN_TOKENIZE_BOS);
     unsigned encode = ((flags & GN_TOKENIZE_SPECIAL) != 0 ? GN_ENCODE_SPECIAL : 0u) |
                       ((flags & GN_TOKENIZE_BOS) != 0 ? GN_ENCODE_BOS : 0u);
     gn_token_list list = {0};

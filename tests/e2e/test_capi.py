@@ -86,6 +86,7 @@ def model(lib):
     options = ModelOptions(threads=2)
     status = lib.gn_model_open(str(TINY).encode(), c.byref(options), c.byref(handle))
     assert status == OK, lib.gn_error_message()
+    assert lib.gn_error_message() == b""
     yield handle
     lib.gn_model_close(handle)
 

@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
@@ -160,7 +161,10 @@ def test_signals_end_an_answer(model, sig):
         process.stdout.read(10)
         process.send_signal(sig)
         start = time.monotonic()
+        late = threading.Timer(30, process.kill)
+        late.start()
         process.stdout.read()
+        late.cancel()
         assert wait(process) in (0, 5, 128 + sig, -sig)
         assert time.monotonic() - start < 10
 

@@ -210,7 +210,7 @@ def test_bad_utf8_prompt(tmp_path):
     path = tmp_path / "prompt"
     path.write_bytes(b"caf\xe9")
     _, err = run("-f", str(path), code=3)
-    assert err == "ganglion run: the message is not valid UTF-8\n"
+    assert err == f"ganglion run: {path}: the message is not valid UTF-8\n"
     run("-f", str(path), "--raw", "-n", "2")
 
 
