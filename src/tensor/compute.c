@@ -259,6 +259,7 @@ typedef struct product {
     size_t ldy;
     size_t n_out;
     size_t first_panel; /* of this product in the loop over all */
+    size_t piece_bytes; /* of PIECE elements of a row */
     bool int8;
 } product;
 
@@ -284,9 +285,7 @@ static void run_panel(const gn_compute *c, const product *p, const gn_acts *acts
     const type_ops *ops = &p->ops;
     gn_k_dot_panel_g32_fn *dot =
         ops->group == 32 ? c->kernels->dot_panel_g32 : c->kernels->dot_panel_g16;
-    const gn_dtype_info *info = gn_dtype_find(p->w->dtype);
     size_t k = acts->k;
-    size_t piece_bytes = PIECE / info->block_len * info->block_bytes;
     const uint8_t *rows = row_at(p->w, row);
     const uint8_t *ahead = rows; /* the same piece of the next panel, its bytes taken in order */
     if (row + 2 * PANEL_ROWS <= p->n_out) {
@@ -298,8 +297,8 @@ static void run_panel(const gn_compute *c, const product *p, const gn_acts *acts
         dot(n, s->q, s->scale, ops->has_min ? s->min : NULL, ops->zero, acts->m + c->n_planes,
             c->q + first, k, c->q_scale + first / QUANT_BLOCK, c->q_sum + first / 16, s->tile,
             PANEL_ROWS, first != 0);
-        rows += piece_bytes;
-        ahead += PANEL_ROWS * piece_bytes;
+        rows += p->piece_bytes;
+        ahead += PANEL_ROWS * p->piece_bytes;
     }
     for (size_t i = 0; i < acts->m; i++) {
         memcpy(p->y + i * p->ldy + row, s->tile + i * PANEL_ROWS, n_rows * sizeof(float));
@@ -361,6 +360,8 @@ void gn_compute_matmul(gn_compute *c, const gn_acts *acts, const gn_matmul *jobs
                        .first_panel = n_panels};
         p->ops = find_ops(c->kernels, w->dtype);
         assert(p->ops.dequant != NULL);
+        const gn_dtype_info *info = gn_dtype_find(w->dtype);
+        p->piece_bytes = PIECE / info->block_len * info->block_bytes;
         p->int8 = p->ops.panel != NULL && !c->exact;
         any_int8 = any_int8 || p->int8;
         n_panels += (p->n_out + PANEL_ROWS - 1) / PANEL_ROWS;
