@@ -160,28 +160,10 @@ static gn_status filter_last(gn_jrun *run, gn_jval in, const gn_jargs *args, gn_
     return GN_OK;
 }
 
-static gn_status copy_list(gn_jrun *run, gn_jval in, gn_jval *out)
-{
-    gn_jcursor cursor;
-    gn_jval list = {0};
-    GN_TRY(gn_jinja_iterate(run, in, &cursor));
-    GN_TRY(gn_jinja_list_new(run, GN_J_LIST, 0, &list));
-    for (;;) {
-        gn_jval item;
-        bool more;
-        GN_TRY(gn_jinja_next(run, &cursor, &item, &more));
-        if (!more) {
-            *out = list;
-            return GN_OK;
-        }
-        GN_TRY(gn_jinja_list_push(run, list.u.list, item));
-    }
-}
-
 static gn_status filter_list(gn_jrun *run, gn_jval in, const gn_jargs *args, gn_jval *out)
 {
     GN_TRY(none_wanted(run, "list", args));
-    return copy_list(run, in, out);
+    return gn_jinja_list_copy(run, in, out);
 }
 
 static gn_status filter_items(gn_jrun *run, gn_jval in, const gn_jargs *args, gn_jval *out)
@@ -211,7 +193,7 @@ static gn_status filter_reverse(gn_jrun *run, gn_jval in, const gn_jargs *args, 
         return gn_jinja_slice(run, in, part, out);
     }
     gn_jval list = {0};
-    GN_TRY(copy_list(run, in, &list));
+    GN_TRY(gn_jinja_list_copy(run, in, &list));
     for (size_t i = 0; i < list.u.list->n / 2; i++) {
         gn_jval *a = &list.u.list->items[i];
         gn_jval *b = &list.u.list->items[list.u.list->n - 1 - i];
@@ -296,7 +278,7 @@ static gn_status filter_sort(gn_jrun *run, gn_jval in, const gn_jargs *args, gn_
     gn_jval list = {0};
     gn_jval *keys;
     GN_TRY(gn_jinja_bind(run, "sort", args, names, 3, 0, arg));
-    GN_TRY(copy_list(run, in, &list));
+    GN_TRY(gn_jinja_list_copy(run, in, &list));
     GN_TRY(new_keys(run, list.u.list->n, &keys));
     GN_TRY(multi_keys(run, arg[2], !gn_jinja_truth(arg[1]), list.u.list, keys));
     GN_TRY(gn_jinja_sort(run, keys, list.u.list->items, list.u.list->n, gn_jinja_truth(arg[0])));
@@ -426,7 +408,7 @@ static gn_status filter_groupby(gn_jrun *run, gn_jval in, const gn_jargs *args, 
     GN_TRY(make_getter(run, arg[0], !gn_jinja_truth(arg[2]), &g));
     g.has_default = arg[1].type != GN_J_NONE;
     g.fallback = arg[1];
-    GN_TRY(copy_list(run, in, &list));
+    GN_TRY(gn_jinja_list_copy(run, in, &list));
     size_t n = list.u.list->n;
     GN_TRY(new_keys(run, n, &keys));
     for (size_t i = 0; i < n; i++) {

@@ -708,26 +708,34 @@ gn_status gn_jinja_next(gn_jrun *run, gn_jcursor *cursor, gn_jval *out, bool *mo
     return GN_OK;
 }
 
-gn_status gn_jinja_items(gn_jrun *run, gn_jval v, gn_jlist **out)
+gn_status gn_jinja_list_copy(gn_jrun *run, gn_jval in, gn_jval *out)
 {
-    if (v.type == GN_J_LIST || v.type == GN_J_TUPLE) {
-        *out = v.u.list;
-        return GN_OK;
-    }
     gn_jcursor cursor;
     gn_jval list = {0};
-    GN_TRY(gn_jinja_iterate(run, v, &cursor));
+    GN_TRY(gn_jinja_iterate(run, in, &cursor));
     GN_TRY(gn_jinja_list_new(run, GN_J_LIST, 0, &list));
     for (;;) {
         gn_jval item;
         bool more;
         GN_TRY(gn_jinja_next(run, &cursor, &item, &more));
         if (!more) {
-            *out = list.u.list;
+            *out = list;
             return GN_OK;
         }
         GN_TRY(gn_jinja_list_push(run, list.u.list, item));
     }
+}
+
+gn_status gn_jinja_items(gn_jrun *run, gn_jval v, gn_jlist **out)
+{
+    if (v.type == GN_J_LIST || v.type == GN_J_TUPLE) {
+        *out = v.u.list;
+        return GN_OK;
+    }
+    gn_jval list = {0};
+    GN_TRY(gn_jinja_list_copy(run, v, &list));
+    *out = list.u.list;
+    return GN_OK;
 }
 
 /* ---- sorting ---- */

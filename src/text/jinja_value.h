@@ -291,6 +291,8 @@ typedef struct gn_jcursor {
 GN_MUST_USE gn_status gn_jinja_iterate(gn_jrun *run, gn_jval v, gn_jcursor *out);
 /* *more false: at the end. */
 GN_MUST_USE gn_status gn_jinja_next(gn_jrun *run, gn_jcursor *cursor, gn_jval *out, bool *more);
+/* A new list of what iterating over `in` gives. */
+GN_MUST_USE gn_status gn_jinja_list_copy(gn_jrun *run, gn_jval in, gn_jval *out);
 /* All items as a list; a list or tuple is given as it is, not copied. */
 GN_MUST_USE gn_status gn_jinja_items(gn_jrun *run, gn_jval v, gn_jlist **out);
 
