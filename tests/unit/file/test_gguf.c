@@ -7,6 +7,8 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "tests/unit/file/folder.h"
+
 #define ARCH "s:general.architecture u4:8 s:llama "
 
 static gn_gguf *open_text(gn_buf *buf, const char *text)
@@ -209,30 +211,6 @@ static void test_out_of_memory(void **state)
 }
 
 /* ---- split sets ---- */
-
-static char folder[64];
-
-static int make_folder(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/ganglion-test-XXXXXX");
-    return mkdtemp(folder) != NULL ? 0 : 1;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    char command[128];
-    (void)snprintf(command, sizeof command, "rm -r '%s'", folder);
-    return system(command);
-}
-
-static const char *in_folder(const char *name)
-{
-    static char path[128];
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
 
 static void write_text(const char *name, const char *text)
 {

@@ -6,6 +6,8 @@
 #include <jansson.h>
 #include <unistd.h>
 
+#include "tests/unit/file/folder.h"
+
 /* A file: header length, header, n_data zero bytes. */
 static void build(gn_buf *buf, const char *header, size_t n_data)
 {
@@ -301,30 +303,6 @@ static void test_out_of_memory(void **state)
 }
 
 /* ---- shards ---- */
-
-static char folder[64];
-
-static int make_folder(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/ganglion-test-XXXXXX");
-    return mkdtemp(folder) != NULL ? 0 : 1;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    char command[128];
-    (void)snprintf(command, sizeof command, "rm -r '%s'", folder);
-    return system(command);
-}
-
-static const char *in_folder(const char *name)
-{
-    static char path[128];
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
 
 #define ONE(name) "{\"" name "\":{" F(0, 4) "}}"
 #define INDEX     "model.safetensors.index.json"
