@@ -23,11 +23,29 @@ typedef enum gn_activations {
     GN_ACTIVATIONS_F32 = 1   /* exact and slow: weights are de-quantized, the KV cache is f32 */
 } gn_activations;
 
+/* How keys and values are kept. Smaller types read less memory per token and lose a little. */
+typedef enum gn_kv_format {
+    GN_KV_FORMAT_F16 = 0, /* 2 bytes an element; f32 with GN_ACTIVATIONS_F32 */
+    GN_KV_FORMAT_Q8 = 1,  /* 8-bit integers, a scale per token and head */
+    GN_KV_FORMAT_FP8 = 2, /* 8-bit floats E4M3, a scale per token and head */
+    GN_KV_FORMAT_Q4 = 3   /* 4-bit integers after a Hadamard rotation of each head */
+} gn_kv_format;
+
+/* The file of repacked weights beside the user's other caches (ganglion pull --cache lists them). */
+typedef enum gn_cache_mode {
+    GN_CACHE_AUTO = 0, /* use it; where there is none, write one in the background */
+    GN_CACHE_READ = 1, /* use it where it is there, never write */
+    GN_CACHE_OFF = 2   /* weights from the model's own file alone */
+} gn_cache_mode;
+
 typedef struct gn_model_options {
-    int32_t threads; /* 1 to 1024; 0: as many as this process may use processors */
+    int32_t threads; /* of decoding, 1 to 1024; 0: chosen from the machine */
     gn_activations activations;
     uint64_t
         kv_bytes; /* upper limit of the KV pool shared by all sessions; 0: 1/2 of free memory */
+    int32_t prefill_threads; /* of passes with many rows; 0: as many as there are processors */
+    gn_kv_format kv_format;
+    gn_cache_mode cache;
 } gn_model_options;
 
 /* `path`: a .gguf file (the first of a split set), a Hugging Face folder, or a .safetensors file in one.

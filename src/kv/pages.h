@@ -13,7 +13,7 @@
 
 #define GN_KV_PAGE_TOK 64u
 
-typedef enum gn_kv_type { GN_KV_F16, GN_KV_F32 } gn_kv_type;
+typedef enum gn_kv_type { GN_KV_F16, GN_KV_F32, GN_KV_Q8, GN_KV_FP8, GN_KV_Q4 } gn_kv_type;
 
 typedef struct gn_kv_shape {
     uint32_t n_layer;

@@ -16,6 +16,7 @@ typedef struct gn_view {
     const void *data;                 /* borrowed; aligned as the file is, maybe to 1 byte */
     size_t bytes;                     /* of all of data: never overflows, checked by the reader */
     size_t row_bytes;                 /* bytes of one innermost row, shape[n_dims - 1] elements */
+    const void *panels; /* the same values as packed panels (tensor/panels.h), or NULL; borrowed */
 } gn_view;
 
 #endif
