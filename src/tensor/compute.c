@@ -4,15 +4,15 @@
 #include "tensor/compute.h"
 
 #include "base/alloc.h"
+#include "tensor/acts.h"
 
 #include <assert.h>
 #include <string.h>
 
 #define PANEL_ROWS      16u
-#define F32_ROWS        16u /* rows de-quantized at a time on the f32 path */
-#define QUANT_BLOCK     32u
-#define PIECE           512u /* elements of a row unpacked at a time, a multiple of all block lengths */
-#define CHUNKS_A_WORKER 8u /* chunks of a parallel loop per worker, for balance */
+#define F32_ROWS        16u           /* rows de-quantized at a time on the f32 path */
+#define PIECE           GN_ACTS_PIECE /* elements of a row unpacked at a time, a multiple of all blocks */
+#define CHUNKS_A_WORKER 8u            /* chunks of a parallel loop per worker, for balance */
 
 typedef void panel_fn(const void *rows, size_t row_bytes, size_t n_rows, size_t k,
                       const void *ahead, uint8_t *q, float *scale, float *min);
@@ -43,12 +43,7 @@ struct gn_compute {
     size_t max_m;
     int n_workers;
     scratch *scratch; /* [n_workers] */
-    /* The quantized form of the current activations: rows [0, m) first planes, then second planes. */
-    int8_t *q;          /* [2 max_m][max_k] */
-    float *q_scale;     /* [2 max_m][max_k / 32] */
-    int32_t *q_sum;     /* [2 max_m][max_k / 16] */
-    uint32_t *plane_of; /* [max_m]: the row that second plane i belongs to */
-    size_t n_planes;
+    gn_q8_acts q8;    /* the quantized form of the current activations */
 };
 
 /* All zero where the type is not computed. */
@@ -124,13 +119,7 @@ gn_status gn_compute_create(gn_os_pool *pool, size_t max_k, size_t max_m, bool e
                       .max_m = max_m,
                       .n_workers = gn_os_pool_threads(pool)};
     c->scratch = gn_calloc((size_t)c->n_workers, sizeof *c->scratch);
-    size_t planes = exact ? 1 : 2 * max_m;
-    c->q = gn_alloc_aligned(planes, c->max_k);
-    c->q_scale = gn_alloc_aligned(planes, c->max_k / QUANT_BLOCK * sizeof *c->q_scale);
-    c->q_sum = gn_alloc_aligned(planes, c->max_k / 16 * sizeof *c->q_sum);
-    c->plane_of = gn_alloc_array(max_m, sizeof *c->plane_of);
-    bool ok = c->scratch != NULL && c->q != NULL && c->q_scale != NULL && c->q_sum != NULL &&
-              c->plane_of != NULL;
+    bool ok = c->scratch != NULL && (exact || gn_q8_acts_init(&c->q8, max_m, max_k) == GN_OK);
     for (int i = 0; ok && i < c->n_workers; i++) {
         ok = scratch_init(&c->scratch[i], c->max_k, max_m) == GN_OK;
     }
@@ -151,10 +140,7 @@ void gn_compute_destroy(gn_compute *c)
         scratch_fini(&c->scratch[i]);
     }
     gn_free(c->scratch);
-    gn_free_aligned(c->q);
-    gn_free_aligned(c->q_scale);
-    gn_free_aligned(c->q_sum);
-    gn_free(c->plane_of);
+    gn_q8_acts_fini(&c->q8);
     gn_free(c);
 }
 
@@ -175,79 +161,26 @@ bool gn_compute_is_exact(const gn_compute *compute)
 
 /* --- quantizing activations --- */
 
-/* Would one int8 plane lose too much of this row? Rounding a block to steps of `scale` leaves an error of
- * scale²/12 a value on average; the sum is held against the row's own energy. Rows drawn from a normal
- * distribution lose about 3e-5 of it; rows with outliers, whose blocks have steps too coarse for their other
- * values, several times that. */
-#define MAX_LOSS 1.2e-4f
-
-static bool loses_too_much(const gn_kernels *k, const float *x, size_t n, const float *scale)
-{
-    float energy;
-    k->matmul_f32(n, x, 1, n, 1, x, n, &energy, 1);
-    float steps = 0.0f;
-    for (size_t b = 0; b < n / QUANT_BLOCK; b++) {
-        steps += scale[b] * scale[b];
-    }
-    return steps * ((float)QUANT_BLOCK / 12.0f) > MAX_LOSS * energy;
-}
-
-typedef struct quant_job {
+typedef struct quantize_job {
     gn_compute *c;
     const gn_acts *acts;
-} quant_job;
-
-static void quantize_plane(gn_compute *c, const float *x, size_t k, size_t plane)
-{
-    c->kernels->quantize_q8(x, k, c->q + plane * k, c->q_scale + plane * (k / QUANT_BLOCK),
-                            c->q_sum + plane * (k / 16));
-}
+} quantize_job;
 
 static void quantize_rows(void *ctx, size_t begin, size_t end, int worker)
 {
-    quant_job *job = ctx;
-    (void)worker;
-    for (size_t i = begin; i < end; i++) {
-        quantize_plane(job->c, job->acts->x + i * job->acts->ldx, job->acts->k, i);
-    }
-}
-
-static void quantize_residuals(void *ctx, size_t begin, size_t end, int worker)
-{
-    quant_job *job = ctx;
+    quantize_job *job = ctx;
     gn_compute *c = job->c;
-    size_t k = job->acts->k;
-    float *rest = c->scratch[worker].rows;
     for (size_t i = begin; i < end; i++) {
-        size_t row = c->plane_of[i];
-        const float *x = job->acts->x + row * job->acts->ldx;
-        const int8_t *q = c->q + row * k;
-        const float *scale = c->q_scale + row * (k / QUANT_BLOCK);
-        for (size_t b = 0; b < k / QUANT_BLOCK; b++) {
-            for (size_t j = b * QUANT_BLOCK; j < (b + 1) * QUANT_BLOCK; j++) {
-                rest[j] = x[j] - scale[b] * (float)q[j];
-            }
-        }
-        quantize_plane(c, rest, k, job->acts->m + i);
+        gn_q8_acts_put(&c->q8, c->kernels, i, job->acts->x + i * job->acts->ldx,
+                       job->acts->two_planes, c->scratch[worker].rows);
     }
 }
 
 static void quantize(gn_compute *c, const gn_acts *acts)
 {
-    assert(acts->k % QUANT_BLOCK == 0 && acts->k <= c->max_k && acts->m <= c->max_m);
-    quant_job job = {c, acts};
-    gn_os_pool_run(c->pool, acts->m, 8, quantize_rows, &job);
-    size_t n_blocks = acts->k / QUANT_BLOCK;
-    c->n_planes = 0;
-    for (size_t i = 0; i < acts->m; i++) {
-        if (acts->two_planes || loses_too_much(c->kernels, acts->x + i * acts->ldx, acts->k,
-                                               c->q_scale + i * n_blocks)) {
-            c->plane_of[c->n_planes++] = (uint32_t)i;
-        }
-    }
-    if (c->n_planes != 0) {
-        gn_os_pool_run(c->pool, c->n_planes, 4, quantize_residuals, &job);
-    }
+    gn_q8_acts_begin(&c->q8, acts->m, acts->k);
+    quantize_job job = {c, acts};
+    gn_os_pool_run(c->pool, acts->m, 4, quantize_rows, &job);
 }
 
 /* --- products --- */
@@ -286,6 +219,7 @@ static void run_panel(const gn_compute *c, const product *p, const gn_acts *acts
     gn_k_dot_panel_g32_fn *dot =
         ops->group == 32 ? c->kernels->dot_panel_g32 : c->kernels->dot_panel_g16;
     size_t k = acts->k;
+    size_t n_planes = gn_q8_acts_planes(&c->q8);
     const uint8_t *rows = row_at(p->w, row);
     const uint8_t *ahead = rows; /* the same piece of the next panel, its bytes taken in order */
     if (row + 2 * PANEL_ROWS <= p->n_out) {
@@ -293,20 +227,20 @@ static void run_panel(const gn_compute *c, const product *p, const gn_acts *acts
     }
     for (size_t first = 0; first < k; first += PIECE) {
         size_t n = k - first < PIECE ? k - first : PIECE;
+        gn_q8_part part = gn_q8_acts_part(&c->q8, 0, first);
         ops->panel(rows, p->w->row_bytes, n_rows, n, ahead, s->q, s->scale, s->min);
-        dot(n, s->q, s->scale, ops->has_min ? s->min : NULL, ops->zero, acts->m + c->n_planes,
-            c->q + first, k, c->q_scale + first / QUANT_BLOCK, c->q_sum + first / 16, s->tile,
-            PANEL_ROWS, first != 0);
+        dot(n, s->q, s->scale, ops->has_min ? s->min : NULL, ops->zero, n_planes, part.q, part.ld,
+            part.scale, part.sum, s->tile, PANEL_ROWS, first != 0);
         rows += p->piece_bytes;
         ahead += PANEL_ROWS * p->piece_bytes;
     }
     for (size_t i = 0; i < acts->m; i++) {
         memcpy(p->y + i * p->ldy + row, s->tile + i * PANEL_ROWS, n_rows * sizeof(float));
     }
-    for (size_t i = 0; i < c->n_planes; i++) {
-        float *y = p->y + c->plane_of[i] * p->ldy + row;
+    for (size_t i = acts->m; i < n_planes; i++) {
+        float *y = p->y + c->q8.second_of[i - acts->m] * p->ldy + row;
         for (size_t r = 0; r < n_rows; r++) {
-            y[r] += s->tile[(acts->m + i) * PANEL_ROWS + r];
+            y[r] += s->tile[i * PANEL_ROWS + r];
         }
     }
 }
