@@ -53,13 +53,12 @@ GN_INLINE void dot_rows(size_t m, size_t group, int has_min, size_t half, const 
         for (size_t i = 0; i < m; i++) {
             const float as = a.scale[i * n_blocks + g * group / 32];
             const int32_t *sum = a.sum + i * n_blocks * 2 + g * group / 16;
-            const float asum = (float)(group == 32 ? sum[0] + sum[1] : sum[0]);
+            const float asum = (float)(group == 32 ? sum[0] + sum[1] : sum[0]) * as;
             for (size_t j = 0; j < 2; j++) {
                 const float32x4_t s = vmulq_n_f32(vld1q_f32(scale + g * 16 + j * 4), as);
                 acc[i][j] = vfmaq_f32(acc[i][j], vcvtq_f32_s32(isum[i][j]), s);
                 if (has_min) {
-                    const float32x4_t mins = vmulq_n_f32(vld1q_f32(min + g * 16 + j * 4), as);
-                    acc[i][j] = vfmaq_n_f32(acc[i][j], mins, asum);
+                    acc[i][j] = vfmaq_n_f32(acc[i][j], vld1q_f32(min + g * 16 + j * 4), asum);
                 }
             }
         }

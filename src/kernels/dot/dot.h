@@ -6,7 +6,7 @@
  *
  *   isum = sum over the group of (q[k][r] - zero) * a[i][k]                       exact, 32 bits
  *   acc  = fmaf((float)isum, scale[b][r] * a_scale[i][b'], acc)
- *   acc  = fmaf((float)asum, min[b][r] * a_scale[i][b'], acc)                     only if min != NULL
+ *   acc  = fmaf((float)asum * a_scale[i][b'], min[b][r], acc)                     only if min != NULL
  *   y[i * ldy + r] = acc
  *
  * b' is the block of 32 that holds the group, asum the sum of the group's a. acc starts at 0, or at y

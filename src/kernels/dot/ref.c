@@ -23,7 +23,7 @@ static void dot_panel(size_t group, size_t k, const uint8_t *q, const float *sca
                     for (size_t s = b * group / 16; s < (b + 1) * group / 16; s++) {
                         asum += a_sum[i * (lda / 16) + s];
                     }
-                    acc = fmaf((float)asum, min[b * 16 + r] * as, acc);
+                    acc = fmaf((float)asum * as, min[b * 16 + r], acc);
                 }
             }
             y[i * ldy + r] = acc;

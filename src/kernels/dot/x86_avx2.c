@@ -76,8 +76,8 @@ GN_INLINE void dot_rows(size_t m, size_t group, int has_min, size_t steps, size_
             const __m256 as = _mm256_set1_ps(a.scale[i * n_blocks + g * group / 32]);
             acc[i] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(isum[i]), _mm256_mul_ps(s, as), acc[i]);
             if (has_min) {
-                const __m256 mins = _mm256_mul_ps(_mm256_loadu_ps(min + g * 16), as);
-                acc[i] = _mm256_fmadd_ps(_mm256_set1_ps((float)asum[i]), mins, acc[i]);
+                const __m256 sum = _mm256_mul_ps(_mm256_set1_ps((float)asum[i]), as);
+                acc[i] = _mm256_fmadd_ps(sum, _mm256_loadu_ps(min + g * 16), acc[i]);
             }
         }
     }

@@ -34,7 +34,19 @@ GN_INLINE __m512i group_sums(size_t group, size_t n, const int32_t *sum)
                             _mm512_permutex2var_epi32(lo, odd, hi));
 }
 
-/* What the epilogues need of 16 groups: the sums of activations as floats where there is a minimum,
+/* The scales of activations for n (1 .. 16) groups. */
+GN_INLINE __m512 group_scales(size_t group, size_t n, const float *scale)
+{
+    const uint32_t mask = (1u << n) - 1;
+    if (group == 32) {
+        return _mm512_maskz_loadu_ps((__mmask16)mask, scale);
+    }
+    const __m512i twice = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
+    const __m512 scales = _mm512_maskz_loadu_ps((__mmask16)((1u << (n + 1) / 2) - 1), scale);
+    return _mm512_permutexvar_ps(twice, scales);
+}
+
+/* What the epilogues need of 16 groups: the sums of activations times their scale where there is a minimum,
  * else what the integer sums start at. Kept in memory because broadcasts from there are free. */
 typedef struct group_terms {
     int32_t start[MAX_ROWS][16];
@@ -60,7 +72,9 @@ GN_INLINE void dot_rows(size_t m, size_t group, int has_min, const panel *p, act
             const int32_t *sum = a.sum + i * n_blocks * 2 + first * group / 16;
             const __m512i sums = group_sums(group, n_groups, sum);
             if (has_min) {
-                _mm512_storeu_ps(terms.sum[i], _mm512_cvtepi32_ps(sums));
+                const __m512 as =
+                    group_scales(group, n_groups, a.scale + i * n_blocks + first * group / 32);
+                _mm512_storeu_ps(terms.sum[i], _mm512_mul_ps(_mm512_cvtepi32_ps(sums), as));
             } else {
                 const __m512i starts = _mm512_mullo_epi32(sums, _mm512_set1_epi32(-p->zero));
                 _mm512_storeu_si512(terms.start[i], starts);
@@ -87,7 +101,7 @@ GN_INLINE void dot_rows(size_t m, size_t group, int has_min, const panel *p, act
                 const __m512 as = _mm512_set1_ps(a.scale[i * n_blocks + (first + g) * group / 32]);
                 acc[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(isum[i]), _mm512_mul_ps(s, as), acc[i]);
                 if (has_min) {
-                    const __m512 mins = _mm512_mul_ps(_mm512_loadu_ps(min + (first + g) * 16), as);
+                    const __m512 mins = _mm512_loadu_ps(min + (first + g) * 16);
                     acc[i] = _mm512_fmadd_ps(_mm512_set1_ps(terms.sum[i][g]), mins, acc[i]);
                 }
             }
