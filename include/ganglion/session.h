@@ -33,6 +33,15 @@ GN_API void gn_session_destroy(gn_session *session);
 GN_MUST_USE GN_API gn_status gn_session_eval(gn_session *session, const int32_t *ids, size_t n,
                                              float *logits, size_t n_logits);
 
+/* Evaluate one token for each of n ≥ 1 different sessions of one model in a common forward pass: ids[i] after
+ * what sessions[i] holds, or where ids is NULL the token that gn_session_next() appended last. logits
+ * [n][n_vocab] receives a row for each session, with the bits that gn_session_eval() alone would give. Weights are
+ * read once for all rows. All or nothing: on failure every session is as long as before.
+ * The sessions are used by this thread alone meanwhile. Codes as gn_session_eval(); GN_E_ARG also where a
+ * session comes twice, belongs to another model or, without ids, holds no token. */
+GN_MUST_USE GN_API gn_status gn_session_eval_many(gn_session *const *sessions, const int32_t *ids,
+                                                  size_t n, float *logits);
+
 /* Tokens evaluated so far, and the ids themselves (borrowed until the next call). */
 GN_API size_t gn_session_length(const gn_session *session);
 GN_API const int32_t *gn_session_tokens(const gn_session *session);

@@ -25,10 +25,7 @@ static void mean_and_normalise(const float *hidden, size_t n, size_t width, floa
 /* A decoder's hidden states of ids[0 .. n), with pages of its own. */
 static gn_status decoder_hidden(gn_model *model, const int32_t *ids, size_t n, float *hidden)
 {
-    gn_row *rows = gn_calloc(GN_NET_MAX_ROWS, sizeof *rows);
-    if (rows == NULL) {
-        return gn_alloc_failed();
-    }
+    gn_row *rows = model->rows;
     gn_kv_table table;
     gn_kv_table_init(&table, model->kv);
     gn_status status = gn_kv_table_reserve(&table, (uint32_t)n);
@@ -45,7 +42,6 @@ static gn_status decoder_hidden(gn_model *model, const int32_t *ids, size_t n, f
         table.n_tok = (uint32_t)done;
     }
     gn_kv_table_fini(&table);
-    gn_free(rows);
     return status;
 }
 

@@ -59,6 +59,10 @@ static gn_status open_decoder(gn_model *m, const gn_model_options *options)
     m->info.n_embd = (int32_t)hp->n_embd;
     m->info.n_layer = (int32_t)hp->n_layer;
     m->info.n_ctx_train = (int32_t)hp->n_ctx;
+    m->rows = gn_calloc(GN_NET_MAX_ROWS, sizeof *m->rows);
+    if (m->rows == NULL) {
+        return gn_alloc_failed();
+    }
     m->info.kv_bytes_per_tok = gn_kv_page_bytes(&shape) / GN_KV_PAGE_TOK;
     uint64_t limit = options->kv_bytes != 0 ? options->kv_bytes : gn_os_free_memory() / 2;
     return gn_kv_pool_create(&shape, limit, &m->kv);
@@ -160,6 +164,7 @@ void gn_model_close(gn_model *m)
         return;
     }
     gn_kv_pool_destroy(m->kv);
+    gn_free(m->rows);
     gn_net_destroy(m->net);
     gn_encoder_destroy(m->encoder);
     gn_os_pool_destroy(m->pool);

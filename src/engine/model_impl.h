@@ -20,6 +20,7 @@ struct gn_model {
     gn_net *net;         /* a decoder, or */
     gn_encoder *encoder; /* an encoder */
     gn_kv_pool *kv;      /* decoders; under lock */
+    gn_row *rows;        /* decoders: [GN_NET_MAX_ROWS] of the pass that runs; under lock */
     gn_model_info info;
     char *name;
     char arch[64];

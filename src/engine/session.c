@@ -25,7 +25,7 @@ struct gn_session {
     bool long_context;
     float *last; /* [n_vocab] */
     bool last_valid;
-    gn_row *rows; /* [n_batch], of one forward pass */
+    bool claimed; /* by the gn_session_eval_many() that runs: finds a session that comes twice */
 };
 
 gn_status gn_session_create(gn_model *model, const gn_session_options *options, gn_session **out)
@@ -48,8 +48,7 @@ gn_status gn_session_create(gn_model *model, const gn_session_options *options, 
     s->long_context = s->n_ctx > gn_net_hparams(model->net)->rope.n_ctx_orig;
     gn_kv_table_init(&s->table, model->kv);
     s->last = gn_alloc_array((size_t)model->info.n_vocab, sizeof *s->last);
-    s->rows = gn_calloc(s->n_batch, sizeof *s->rows);
-    if (s->last == NULL || s->rows == NULL) {
+    if (s->last == NULL) {
         gn_session_destroy(s);
         return gn_alloc_failed();
     }
@@ -67,7 +66,6 @@ void gn_session_destroy(gn_session *s)
     (void)pthread_mutex_unlock(&s->model->lock);
     gn_free(s->ids);
     gn_free(s->last);
-    gn_free(s->rows);
     gn_free(s);
 }
 
@@ -140,7 +138,7 @@ static bool all_finite(const float *x, size_t n)
 /* Evaluate one batch from table.n_tok on; the rows from `first_out` (an index of ids) on give logits. */
 static gn_status run_batch(gn_session *s, size_t m, size_t first_out, float *logits)
 {
-    gn_row *rows = s->rows;
+    gn_row *rows = s->model->rows;
     size_t start = s->table.n_tok;
     size_t n_out = 0;
     for (size_t i = 0; i < m; i++) {
@@ -200,6 +198,121 @@ gn_status gn_session_eval(gn_session *s, const int32_t *ids, size_t n, float *lo
     s->last_valid = n_logits != 0;
     if (s->last_valid) {
         memcpy(s->last, logits + (n_logits - 1) * n_vocab, n_vocab * sizeof *logits);
+    }
+    return GN_OK;
+}
+
+/* --- many sessions in one pass --- */
+
+/* Evaluate the last id of sessions [n ≤ GN_NET_MAX_ROWS], the only one of each that is not. Under lock. */
+static gn_status run_lasts(gn_session *const *sessions, size_t n, float *logits)
+{
+    gn_model *model = sessions[0]->model;
+    for (size_t i = 0; i < n; i++) {
+        gn_session *s = sessions[i];
+        assert(s->table.n_tok + 1 == s->n_ids);
+        model->rows[i] = (gn_row){.id = s->ids[s->n_ids - 1],
+                                  .pos = s->table.n_tok,
+                                  .table = &s->table,
+                                  .long_context = s->long_context,
+                                  .wants_output = true};
+    }
+    gn_net_forward(model->net, model->rows, n, logits, NULL);
+    for (size_t i = 0; i < n; i++) {
+        sessions[i]->table.n_tok++;
+    }
+    if (!all_finite(logits, n * (size_t)model->info.n_vocab)) {
+        return gn_engine_nonfinite(model);
+    }
+    return GN_OK;
+}
+
+/* Take pages for all first, so that the passes can fail only by what the weights are. */
+static gn_status run_many(gn_session *const *sessions, size_t n, float *logits)
+{
+    gn_model *model = sessions[0]->model;
+    gn_status status = GN_OK;
+    (void)pthread_mutex_lock(&model->lock);
+    for (size_t i = 0; status == GN_OK && i < n; i++) {
+        status = gn_kv_table_reserve(&sessions[i]->table, (uint32_t)sessions[i]->n_ids);
+    }
+    for (size_t done = 0; status == GN_OK && done < n;) {
+        size_t m = n - done < GN_NET_MAX_ROWS ? n - done : GN_NET_MAX_ROWS;
+        status = run_lasts(sessions + done, m, logits + done * (size_t)model->info.n_vocab);
+        done += m;
+    }
+    for (size_t i = 0; status != GN_OK && i < n; i++) {
+        gn_kv_table_truncate(&sessions[i]->table, (uint32_t)sessions[i]->n_ids - 1);
+    }
+    (void)pthread_mutex_unlock(&model->lock);
+    return status;
+}
+
+/* Leave one id of s to evaluate, the last: those before it that wait are evaluated, and it is again where
+ * it was already (to the same bits). */
+static gn_status leave_last(gn_session *s)
+{
+    if (s->table.n_tok == s->n_ids) {
+        s->table.n_tok--;
+        s->last_valid = false;
+        return GN_OK;
+    }
+    if (s->table.n_tok + 1 == s->n_ids) {
+        return GN_OK;
+    }
+    s->n_ids--;
+    gn_status status = catch_up(s, NULL, 0);
+    s->n_ids++;
+    return status;
+}
+
+static gn_status check_many(gn_session *const *sessions, const int32_t *ids, size_t n)
+{
+    GN_REQUIRE(n >= 1, GN_E_ARG, "gn_session_eval_many: no sessions");
+    for (size_t i = 0; i < n; i++) {
+        gn_session *s = sessions[i];
+        GN_REQUIRE(s->model == sessions[0]->model, GN_E_ARG,
+                   "session %zu: found another model than session 0 has", i);
+        GN_REQUIRE(!s->claimed, GN_E_ARG, "session %zu: found twice, expected once", i);
+        s->claimed = true;
+        if (ids != NULL) {
+            GN_TRY(check_ids(s, &ids[i], 1));
+        } else {
+            GN_REQUIRE(s->n_ids >= 1, GN_E_ARG, "session %zu: found no token", i);
+        }
+    }
+    return GN_OK;
+}
+
+gn_status gn_session_eval_many(gn_session *const *sessions, const int32_t *ids, size_t n,
+                               float *logits)
+{
+    gn_status status = check_many(sessions, ids, n);
+    for (size_t i = 0; i < n; i++) {
+        sessions[i]->claimed = false;
+    }
+    GN_TRY(status);
+    size_t n_appended = 0;
+    for (; status == GN_OK && ids != NULL && n_appended < n; n_appended++) {
+        status = append(sessions[n_appended], &ids[n_appended], 1);
+        if (status != GN_OK) {
+            break;
+        }
+    }
+    for (size_t i = 0; status == GN_OK && i < n; i++) {
+        status = leave_last(sessions[i]);
+    }
+    if (status == GN_OK) {
+        status = run_many(sessions, n, logits);
+    }
+    for (size_t i = 0; status != GN_OK && i < n_appended; i++) {
+        sessions[i]->n_ids--;
+    }
+    GN_TRY(status);
+    size_t n_vocab = (size_t)sessions[0]->model->info.n_vocab;
+    for (size_t i = 0; i < n; i++) {
+        memcpy(sessions[i]->last, logits + i * n_vocab, n_vocab * sizeof *logits);
+        sessions[i]->last_valid = true;
     }
     return GN_OK;
 }
