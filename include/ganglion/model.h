@@ -65,11 +65,12 @@ typedef struct gn_model_info {
     int32_t n_vocab; /* rows of the logits */
     int32_t n_embd;
     int32_t n_layer;
-    int32_t n_ctx_train;       /* longest context the model was made for, in tokens */
-    uint64_t n_params;         /* elements of all weights */
-    uint64_t weight_bytes;     /* mapped bytes of all weights */
-    uint64_t kv_bytes_per_tok; /* KV cache for one token of one sequence */
-    bool is_encoder;           /* makes embeddings, can't generate */
+    int32_t n_ctx_train;         /* longest context the model was made for, in tokens */
+    uint64_t n_params;           /* elements of all weights */
+    uint64_t weight_bytes;       /* mapped bytes of all weights */
+    uint64_t read_bytes_per_tok; /* of the weights, for one token of one sequence */
+    uint64_t kv_bytes_per_tok;   /* KV cache for one token of one sequence */
+    bool is_encoder;             /* makes embeddings, can't generate */
     bool has_chat_template;
     int32_t bos; /* -1: none */
     int32_t eos; /* -1: none */

@@ -63,6 +63,7 @@ static gn_status open_decoder(gn_model *m, const gn_model_options *options)
     if (m->rows == NULL) {
         return gn_alloc_failed();
     }
+    m->info.read_bytes_per_tok = gn_net_read_bytes(m->net);
     m->info.kv_bytes_per_tok = gn_kv_page_bytes(&shape) / GN_KV_PAGE_TOK;
     uint64_t limit = options->kv_bytes != 0 ? options->kv_bytes : gn_os_free_memory() / 2;
     return gn_kv_pool_create(&shape, limit, &m->kv);

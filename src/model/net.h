@@ -23,6 +23,10 @@ const gn_arch *gn_net_arch(const gn_net *net);
 /* What a KV pool for this net must hold. */
 gn_kv_shape gn_net_kv_shape(const gn_net *net);
 
+/* Bytes of matrices, as the file has them, that a pass of one row reads: all but what an embedding matrix of
+ * its own holds of other tokens, and of a layer's experts the share that one row uses. */
+uint64_t gn_net_read_bytes(const gn_net *net);
+
 typedef struct gn_row {
     int32_t id; /* 0 .. n_vocab-1 */
     uint32_t

@@ -349,12 +349,27 @@ def test_bench_shape():
     tests = [(r["test"], r.get("batch"), r.get("depth")) for r in got["results"]]
     assert tests == [("prefill", 1, 0), ("decode", 1, 0), ("decode", 2, 0), ("prefill", 1, 4),
                      ("decode", 1, 4), ("decode", 2, 4), ("cold_start", None, None),
-                     ("memory", None, None)]
+                     ("memory", None, None), ("bandwidth", None, None)]
     for row in got["results"][:6]:
         assert row["kv"] == "f16"
         assert 0 < row["tok_s"]["min"] <= row["tok_s"]["median"] <= row["tok_s"]["max"]
     assert got["results"][6]["seconds"] > 0
     assert got["results"][7]["private_bytes"] > 0 and got["results"][7]["shared_bytes"] > 0
+    assert got["results"][8]["read_bytes_s"] > 1e8 and got["results"][8]["share"] > 0
+
+
+def test_bench_without_extras_or_tokenizer():
+    got = answer("bench", "-m", LLAMA, "-p", "0", "-n", "2", "-b", "3,16", "-r", "1", "--no-extras", "--json")
+    assert [(r["test"], r["batch"]) for r in got["results"]] == [("decode", 3), ("decode", 16)]
+    got = answer("bench", "-m", str(TINY / "qwen2"), "-p", "4", "-n", "0", "-r", "1", "--json")
+    assert [r["test"] for r in got["results"]] == ["prefill", "memory", "bandwidth"]
+    assert got["results"][2]["share"] is None
+
+
+def test_bench_past_the_trained_context():
+    result = ganglion("bench", "-m", LLAMA, "-p", "4", "-n", "0", "-d", "300", "-r", "1", "--no-extras",
+                      "--json", "--kv-memory", "1G")
+    assert b"more than the context of" in result.stderr
 
 
 # names of models
