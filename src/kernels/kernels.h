@@ -11,6 +11,7 @@
 #include "kernels/attention/attention.h"
 #include "kernels/dot/dot.h"
 #include "kernels/norm/norm.h"
+#include "kernels/packed/packed.h"
 #include "kernels/quant/quant.h"
 #include "kernels/rope/rope.h"
 #include "kernels/vec/vec.h"

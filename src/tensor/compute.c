@@ -1,10 +1,12 @@
 /* The checked step from views to kernels. A weight's rows are taken 16 at a time and in pieces of PIECE
  * elements: unpacked to the panel form in the worker's scratch memory (which stays in its L1 cache) and
- * multiplied with all activation rows. */
+ * multiplied with all activation rows. Where the view has packed panels, few rows are multiplied straight
+ * from them; the bits are the same. */
 #include "tensor/compute.h"
 
 #include "base/alloc.h"
 #include "tensor/acts.h"
+#include "tensor/panels.h"
 
 #include <assert.h>
 #include <string.h>
@@ -12,16 +14,18 @@
 #define PANEL_ROWS      16u
 #define F32_ROWS        16u           /* rows de-quantized at a time on the f32 path */
 #define PIECE           GN_ACTS_PIECE /* elements of a row unpacked at a time, a multiple of all blocks */
-#define CHUNKS_A_WORKER 8u            /* chunks of a parallel loop per worker, for balance */
+#define PACKED_ROWS     GN_ACTS_FEW_ROWS /* planes multiplied straight from a packed panel */
+#define CHUNKS_A_WORKER 8u               /* chunks of a parallel loop per worker, for balance */
 
 typedef void panel_fn(const void *rows, size_t row_bytes, size_t n_rows, size_t k,
                       const void *ahead, uint8_t *q, float *scale, float *min);
 typedef void dequant_fn(const void *row, size_t k, float *out);
 
-/* What a computed type needs. panel is NULL for float types. */
+/* What a computed type needs. panel is NULL for float types, which have no packed form either. */
 typedef struct type_ops {
     dequant_fn *dequant;
     panel_fn *panel;
+    gn_packed_type packed;
     int group;
     int zero;
     bool has_min;
@@ -54,7 +58,8 @@ static type_ops find_ops(const gn_kernels *k, gn_dtype dtype)
     case GN_DTYPE_##NAME:                                                                          \
         return (type_ops){.dequant = k->dequant_##name};
 #define QUANT_TYPE(NAME, name, g, z, m)                                                            \
-    case GN_DTYPE_##NAME: return (type_ops){k->dequant_##name, k->panel_##name, g, z, m};
+    case GN_DTYPE_##NAME:                                                                          \
+        return (type_ops){k->dequant_##name, k->panel_##name, GN_PACKED_##name, g, z, m};
         FLOAT_TYPE(F32, f32)
         FLOAT_TYPE(F16, f16)
         FLOAT_TYPE(BF16, bf16)
@@ -193,6 +198,7 @@ typedef struct product {
     size_t n_out;
     size_t first_panel; /* of this product in the loop over all */
     size_t piece_bytes; /* of PIECE elements of a row */
+    size_t panel_bytes; /* of a packed panel */
     bool int8;
 } product;
 
@@ -210,15 +216,13 @@ static const uint8_t *row_at(const gn_view *w, size_t row)
     return (const uint8_t *)w->data + row * w->row_bytes;
 }
 
-/* Rows [row, row + n_rows) of one product, n_rows ≤ 16, on the integer path: all planes go into the tile,
- * then to y, a row's second plane added to its first. */
-static void run_panel(const gn_compute *c, const product *p, const gn_acts *acts, size_t row,
-                      size_t n_rows, scratch *s)
+/* All planes with one panel, into the tile; its rows come from the file's blocks. */
+static void multiply_blocks(const gn_compute *c, const product *p, size_t k, size_t row,
+                            size_t n_rows, scratch *s)
 {
     const type_ops *ops = &p->ops;
-    gn_k_dot_panel_g32_fn *dot =
+    gn_k_dot_panel_fn *dot =
         ops->group == 32 ? c->kernels->dot_panel_g32 : c->kernels->dot_panel_g16;
-    size_t k = acts->k;
     size_t n_planes = gn_q8_acts_planes(&c->q8);
     const uint8_t *rows = row_at(p->w, row);
     const uint8_t *ahead = rows; /* the same piece of the next panel, its bytes taken in order */
@@ -234,10 +238,47 @@ static void run_panel(const gn_compute *c, const product *p, const gn_acts *acts
         rows += p->piece_bytes;
         ahead += PANEL_ROWS * p->piece_bytes;
     }
+}
+
+/* All planes with one packed panel, into the tile: few of them straight from it, many by way of the
+ * unpacked form, which then pays. */
+static void multiply_packed(const gn_compute *c, const product *p, size_t k, size_t row, scratch *s)
+{
+    const type_ops *ops = &p->ops;
+    const uint8_t *panel = (const uint8_t *)p->w->panels + row / PANEL_ROWS * p->panel_bytes;
+    size_t n_planes = gn_q8_acts_planes(&c->q8);
+    if (n_planes <= PACKED_ROWS) {
+        gn_q8_part part = gn_q8_acts_part(&c->q8, 0, 0);
+        c->kernels->dot_packed(ops->packed, k, panel, n_planes, part.q, part.ld, part.scale,
+                               part.sum, s->tile, PANEL_ROWS);
+        return;
+    }
+    gn_k_dot_panel_fn *dot =
+        ops->group == 32 ? c->kernels->dot_panel_g32 : c->kernels->dot_panel_g16;
+    for (size_t first = 0; first < k; first += PIECE) {
+        size_t n = k - first < PIECE ? k - first : PIECE;
+        gn_q8_part part = gn_q8_acts_part(&c->q8, 0, first);
+        c->kernels->unpack_packed(ops->packed, n, panel + gn_packed_bytes(ops->packed, first), s->q,
+                                  s->scale, s->min);
+        dot(n, s->q, s->scale, ops->has_min ? s->min : NULL, ops->zero, n_planes, part.q, part.ld,
+            part.scale, part.sum, s->tile, PANEL_ROWS, first != 0);
+    }
+}
+
+/* Rows [row, row + n_rows) of one product, n_rows ≤ 16, on the integer path: all planes go into the tile,
+ * then to y, a row's second plane added to its first. */
+static void run_panel(const gn_compute *c, const product *p, const gn_acts *acts, size_t row,
+                      size_t n_rows, scratch *s)
+{
+    if (p->panel_bytes != 0) {
+        multiply_packed(c, p, acts->k, row, s);
+    } else {
+        multiply_blocks(c, p, acts->k, row, n_rows, s);
+    }
     for (size_t i = 0; i < acts->m; i++) {
         memcpy(p->y + i * p->ldy + row, s->tile + i * PANEL_ROWS, n_rows * sizeof(float));
     }
-    for (size_t i = acts->m; i < n_planes; i++) {
+    for (size_t i = acts->m; i < gn_q8_acts_planes(&c->q8); i++) {
         float *y = p->y + c->q8.second_of[i - acts->m] * p->ldy + row;
         for (size_t r = 0; r < n_rows; r++) {
             y[r] += s->tile[i * PANEL_ROWS + r];
@@ -296,6 +337,7 @@ void gn_compute_matmul(gn_compute *c, const gn_acts *acts, const gn_matmul *jobs
         assert(p->ops.dequant != NULL);
         const gn_dtype_info *info = gn_dtype_find(w->dtype);
         p->piece_bytes = PIECE / info->block_len * info->block_bytes;
+        p->panel_bytes = w->panels != NULL ? gn_panels_stride(w) : 0;
         p->int8 = p->ops.panel != NULL && !c->exact;
         any_int8 = any_int8 || p->int8;
         n_panels += (p->n_out + PANEL_ROWS - 1) / PANEL_ROWS;
