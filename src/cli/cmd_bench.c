@@ -82,7 +82,7 @@ static const gn_cli_option rows[] = {
     {.name = "no-extras",
      .kind = GN_CLI_FLAG,
      .offset = offsetof(options, no_extras),
-     .help = "Leave cold start, bandwidth and memory out."},
+     .help = "Leave cold start and bandwidth out."},
     {.name = "json",
      .kind = GN_CLI_FLAG,
      .offset = offsetof(options, json),
@@ -429,7 +429,9 @@ static gn_status bench_run(bench *b)
     }
     if (!o->no_extras) {
         GN_TRY(cold_start(b));
-        memory(b);
+    }
+    memory(b);
+    if (!o->no_extras) {
         GN_TRY(bandwidth(b));
     }
     if (o->json) {
