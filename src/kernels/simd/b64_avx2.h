@@ -64,6 +64,17 @@ GN_INLINE b64 b64_add_u32(b64 a, b64 b)
     return B64_EACH(_mm256_add_epi32, a, b);
 }
 
+GN_INLINE b64 b64_mul_i32(b64 a, b64 b)
+{
+    return B64_EACH(_mm256_mullo_epi32, a, b);
+}
+
+GN_INLINE b64 b64_load_u8(const void *p)
+{
+    const __m128i bytes = _mm_loadu_si128(p);
+    return (b64){_mm256_cvtepu8_epi32(bytes), _mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8))};
+}
+
 #define b64_shl(v, n) B64_EACH_N(_mm256_slli_epi32, v, n)
 #define b64_shr(v, n) B64_EACH_N(_mm256_srli_epi32, v, n)
 
@@ -195,6 +206,13 @@ GN_INLINE b64 f32x16_to_i32(f32x16 v)
 GN_INLINE f32x16 f32x16_load(const float *p)
 {
     return (f32x16){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+
+GN_INLINE f32x16 f32x16_load_twice(const float *p)
+{
+    const __m256 v = _mm256_loadu_ps(p);
+    return (f32x16){_mm256_permutevar8x32_ps(v, _mm256_set_epi32(3, 3, 2, 2, 1, 1, 0, 0)),
+                    _mm256_permutevar8x32_ps(v, _mm256_set_epi32(7, 7, 6, 6, 5, 5, 4, 4))};
 }
 
 GN_INLINE void f32x16_store(float *p, f32x16 v)

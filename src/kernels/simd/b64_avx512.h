@@ -52,6 +52,17 @@ GN_INLINE b64 b64_add_u32(b64 a, b64 b)
     return _mm512_add_epi32(a, b);
 }
 
+GN_INLINE b64 b64_mul_i32(b64 a, b64 b)
+{
+    return _mm512_mullo_epi32(a, b);
+}
+
+/* 16 bytes, one to each lane. */
+GN_INLINE b64 b64_load_u8(const void *p)
+{
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128(p));
+}
+
 #define b64_shl(v, n) _mm512_slli_epi32(v, n)
 #define b64_shr(v, n) _mm512_srli_epi32(v, n)
 
@@ -155,6 +166,13 @@ GN_INLINE b64 f32x16_to_i32(f32x16 v)
 GN_INLINE f32x16 f32x16_load(const float *p)
 {
     return _mm512_loadu_ps(p);
+}
+
+/* 8 floats, each to two lanes side by side. */
+GN_INLINE f32x16 f32x16_load_twice(const float *p)
+{
+    const __m512i pairs = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
+    return _mm512_permutexvar_ps(pairs, _mm512_castps256_ps512(_mm256_loadu_ps(p)));
 }
 
 GN_INLINE void f32x16_store(float *p, f32x16 v)

@@ -73,6 +73,24 @@ GN_INLINE b64 b64_add_u32(b64 a, b64 b)
 #undef E
 }
 
+GN_INLINE b64 b64_mul_i32(b64 a, b64 b)
+{
+#define E(i) vreinterpretq_u8_u32(vmulq_u32(B64_U32(a.q[i]), B64_U32(b.q[i])))
+    return B64_EACH(E);
+#undef E
+}
+
+GN_INLINE b64 b64_load_u8(const void *p)
+{
+    const uint8x16_t bytes = vld1q_u8(p);
+    const uint16x8_t lo = vmovl_u8(vget_low_u8(bytes));
+    const uint16x8_t hi = vmovl_u8(vget_high_u8(bytes));
+    return (b64){{vreinterpretq_u8_u32(vmovl_u16(vget_low_u16(lo))),
+                  vreinterpretq_u8_u32(vmovl_u16(vget_high_u16(lo))),
+                  vreinterpretq_u8_u32(vmovl_u16(vget_low_u16(hi))),
+                  vreinterpretq_u8_u32(vmovl_u16(vget_high_u16(hi)))}};
+}
+
 GN_INLINE b64 b64_shl(b64 v, int n)
 {
 #define E(i) vreinterpretq_u8_u32(vshlq_u32(B64_U32(v.q[i]), vdupq_n_s32(n)))
@@ -221,6 +239,14 @@ GN_INLINE f32x16 f32x16_load(const float *p)
 #define E(i) vld1q_f32(p + 4 * (i))
     return F32X16_EACH(E);
 #undef E
+}
+
+GN_INLINE f32x16 f32x16_load_twice(const float *p)
+{
+    const float32x4_t lo = vld1q_f32(p);
+    const float32x4_t hi = vld1q_f32(p + 4);
+    return (f32x16){
+        {vzip1q_f32(lo, lo), vzip2q_f32(lo, lo), vzip1q_f32(hi, hi), vzip2q_f32(hi, hi)}};
 }
 
 GN_INLINE void f32x16_store(float *p, f32x16 v)
