@@ -18,7 +18,7 @@ install(CODE "
 install(FILES ${CMAKE_BINARY_DIR}/ganglion.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 if(NOT CMAKE_CROSSCOMPILING)
-    set(GN_COMMANDS run pull inspect tokenize embed template logits eval bench)
+    set(GN_COMMANDS run pull inspect tokenize embed template logits eval bench plan)
     set(GN_GENERATED ${CMAKE_BINARY_DIR}/man/ganglion.1)
     add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/man/ganglion.1
         COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/man

@@ -81,6 +81,26 @@ GN_API gn_model_info gn_model_get_info(const gn_model *model);
 #define GN_TOKENIZE_SPECIAL 1u /* parse special tokens in the text */
 #define GN_TOKENIZE_BOS     2u /* add what the model adds around a text (BOS; [CLS] and [SEP]) */
 
+/* What it takes to run a model: bytes of memory, and bytes read for a token. */
+typedef struct gn_plan {
+    int32_t n_ctx;         /* tokens of each user */
+    int32_t n_users;       /* sessions at a time */
+    uint64_t weight_bytes; /* mapped: what passes touch of the weights in the model's own files */
+    uint64_t cache_bytes;  /* mapped: the cache file of repacked weights, where the model uses it */
+    uint64_t header_bytes; /* mapped: the files but the weights */
+    uint64_t kv_bytes;     /* KV pages, all contexts full */
+    uint64_t scratch_bytes;      /* heap: forward pass, sessions, a row of logits for each user */
+    uint64_t text_bytes;         /* heap: tables of the files, tokenizer, chat template */
+    uint64_t read_bytes_per_tok; /* of the weights, once for all users of a pass; 0: an encoder */
+    uint64_t kv_read_bytes_per_tok; /* of one user's keys and values, with n_ctx tokens before it */
+} gn_plan;
+
+/* The plan of an open model for n_ctx tokens (0: the model's own context length) of each of n_users sessions. Reads a
+ * few pages of the embedding, to see in what pieces the system maps it; computes nothing, and the model may be
+ * larger than the machine. Exact where no other thread used the library while the model was opened. GN_E_ARG. */
+GN_MUST_USE GN_API gn_status gn_model_plan(const gn_model *model, int32_t n_ctx, int32_t n_users,
+                                           gn_plan *out);
+
 /* Ids of text[0 .. len); *ids (gn_release) has *n of them and is never NULL on GN_OK. */
 GN_MUST_USE GN_API gn_status gn_model_tokenize(const gn_model *model, const char *text, size_t len,
                                                unsigned flags, int32_t **ids, size_t *n);

@@ -1,8 +1,10 @@
-/* The heap, with a fault hook for out-of-memory tests and a live counter for leak tests. */
+/* The heap, with a fault hook for out-of-memory tests, a live counter for leak tests, and a count of bytes, which
+ * is the heap's own (malloc_usable_size), so that blocks need no header. */
 #include "base/alloc.h"
 
 #include "base/checked.h"
 
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +12,7 @@
 static int (*fault_fn)(void *ctx);
 static void *fault_ctx;
 static atomic_long live;
+static atomic_size_t live_bytes;
 
 void gn_alloc_set_fault(int (*fault)(void *ctx), void *ctx)
 {
@@ -20,6 +23,11 @@ void gn_alloc_set_fault(int (*fault)(void *ctx), void *ctx)
 long gn_alloc_live(void)
 {
     return atomic_load_explicit(&live, memory_order_relaxed);
+}
+
+size_t gn_alloc_bytes(void)
+{
+    return atomic_load_explicit(&live_bytes, memory_order_relaxed);
 }
 
 gn_status gn_alloc_failed(void)
@@ -36,6 +44,7 @@ static void *counted(void *p)
 {
     if (p != NULL) {
         atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&live_bytes, malloc_usable_size(p), memory_order_relaxed);
     }
     return p;
 }
@@ -68,14 +77,20 @@ void *gn_realloc_array(void *p, size_t n, size_t bytes)
     if (!gn_checked_mul(n, bytes, &total) || must_fail()) {
         return NULL;
     }
+    size_t before = p != NULL ? malloc_usable_size(p) : 0;
     void *q = realloc(p, total != 0 ? total : 1);
-    return p == NULL ? counted(q) : q;
+    if (p == NULL || q == NULL) {
+        return counted(q);
+    }
+    atomic_fetch_add_explicit(&live_bytes, malloc_usable_size(q) - before, memory_order_relaxed);
+    return q;
 }
 
 void gn_free(void *p)
 {
     if (p != NULL) {
         atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&live_bytes, malloc_usable_size(p), memory_order_relaxed);
         free(p);
     }
 }

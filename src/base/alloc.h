@@ -21,6 +21,10 @@ void gn_free_aligned(void *p);
 char *gn_strdup(const char *s);
 char *gn_strndup(const char *s, size_t n); /* n bytes of s and a terminating NUL */
 
+/* Bytes of all live blocks, as the heap rounds them. For telling what something took: the difference of two
+ * calls, while no other thread allocates. */
+size_t gn_alloc_bytes(void);
+
 /* Record "out of memory" and return GN_E_NOMEM. */
 gn_status gn_alloc_failed(void) GN_COLD;
 

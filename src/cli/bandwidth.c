@@ -56,6 +56,7 @@ gn_status gn_cli_read_bandwidth(int threads, double *bytes_s)
     gn_status status = p.words != NULL ? GN_OK : gn_alloc_failed();
     double best = 0.0;
     if (status == GN_OK) {
+        gn_os_prefer_large_pages(p.words, n * PIECE);
         gn_os_pool_run(pool, n, 1, fill, &p);
     }
     for (int pass = 0; status == GN_OK && pass < PASSES; pass++) {

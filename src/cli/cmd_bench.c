@@ -104,7 +104,7 @@ typedef struct bench {
     gn_model *model;
     gn_model_info info;
     gn_session *sessions[MAX_BATCH];
-    int32_t *ids; /* [n_ids] */
+    int32_t *ids; /* [largest batch, n_ids], different ones for each sequence */
     size_t n_ids;
     float *logits; /* [largest batch, n_vocab] */
     test *tests;   /* of the depth that runs: [n_tests] */
@@ -117,14 +117,15 @@ typedef struct bench {
 
 /* --- one test --- */
 
-static gn_status bring_to_depth(bench *b, gn_session *session, size_t depth)
+static gn_status bring_to_depth(bench *b, size_t s, size_t depth)
 {
+    gn_session *session = b->sessions[s];
+    const int32_t *ids = b->ids + s * b->n_ids;
     size_t length = gn_session_length(session);
     if (length > depth) {
         return gn_session_truncate(session, depth);
     }
-    return length < depth ? gn_session_eval(session, b->ids + length, depth - length, NULL, 0)
-                          : GN_OK;
+    return length < depth ? gn_session_eval(session, ids + length, depth - length, NULL, 0) : GN_OK;
 }
 
 static gn_status decode(bench *b, const test *t, size_t n)
@@ -132,7 +133,7 @@ static gn_status decode(bench *b, const test *t, size_t n)
     int32_t ids[MAX_BATCH];
     for (size_t i = 0; i < n; i++) {
         for (size_t s = 0; s < t->batch; s++) {
-            ids[s] = b->ids[t->depth + i];
+            ids[s] = b->ids[s * b->n_ids + t->depth + i];
         }
         GN_TRY(gn_session_eval_many(b->sessions, ids, t->batch, b->logits));
     }
@@ -143,7 +144,7 @@ static gn_status decode(bench *b, const test *t, size_t n)
 static gn_status run_once(bench *b, const test *t, size_t n, double *rate)
 {
     for (size_t s = 0; s < t->batch; s++) {
-        GN_TRY(bring_to_depth(b, b->sessions[s], t->depth));
+        GN_TRY(bring_to_depth(b, s, t->depth));
     }
     uint64_t start = gn_os_now_ns();
     if (t->decode) {
@@ -306,19 +307,20 @@ static gn_status cold_start(bench *b)
 /* Most memory of this process alone over the tests, and pages of mapped files, which processes share. */
 static void memory(bench *b)
 {
-    uint64_t shared_bytes = gn_os_memory_usage().shared_bytes;
+    gn_os_usage usage = gn_os_memory_usage();
     if (!b->options->json) {
         char one[GN_CLI_HUMAN];
         char two[GN_CLI_HUMAN];
         (void)printf("memory     %s private, %s shared (mapped files)\n",
                      gn_cli_human_bytes(b->private_bytes, one),
-                     gn_cli_human_bytes(shared_bytes, two));
+                     gn_cli_human_bytes(usage.shared_bytes, two));
         return;
     }
     gn_cli_json_object(&b->json, NULL);
     gn_cli_json_str(&b->json, "test", "memory");
     gn_cli_json_uint(&b->json, "private_bytes", b->private_bytes);
-    gn_cli_json_uint(&b->json, "shared_bytes", shared_bytes);
+    gn_cli_json_uint(&b->json, "shared_bytes", usage.shared_bytes);
+    gn_cli_json_uint(&b->json, "peak_bytes", usage.peak_bytes);
     gn_cli_json_end(&b->json);
 }
 
@@ -391,7 +393,7 @@ static gn_status make_buffers(bench *b, size_t n_ids)
     const options *o = b->options;
     size_t most_tests = o->prompt.n + o->generate.n * o->batch.n;
     b->n_ids = n_ids;
-    b->ids = gn_alloc_array(n_ids, sizeof *b->ids);
+    b->ids = gn_alloc_array(n_ids, most(&o->batch) * sizeof *b->ids);
     b->tests = gn_calloc(most_tests, sizeof *b->tests);
     b->rates = gn_alloc_array(most_tests * (size_t)o->repeat, sizeof *b->rates);
     b->logits = gn_alloc_array(most(&o->batch) * (size_t)b->info.n_vocab, sizeof *b->logits);
@@ -399,7 +401,7 @@ static gn_status make_buffers(bench *b, size_t n_ids)
         return gn_alloc_failed();
     }
     gn_rng rng = {1};
-    for (size_t i = 0; i < n_ids; i++) {
+    for (size_t i = 0; i < n_ids * most(&o->batch); i++) {
         b->ids[i] = (int32_t)(gn_rng_next(&rng) % (uint64_t)b->info.n_vocab);
     }
     return GN_OK;

@@ -11,6 +11,7 @@ extern const gn_cli_command gn_cli_cmd_logits;
 extern const gn_cli_command gn_cli_cmd_template;
 extern const gn_cli_command gn_cli_cmd_eval;
 extern const gn_cli_command gn_cli_cmd_bench;
+extern const gn_cli_command gn_cli_cmd_plan;
 extern const gn_cli_command gn_cli_cmd_inspect;
 extern const gn_cli_command gn_cli_cmd_pull;
 

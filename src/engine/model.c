@@ -111,6 +111,7 @@ static void count_weights(gn_model *m)
 
 static gn_status open_parts(gn_model *m, const char *path, const gn_model_options *options)
 {
+    uint64_t heap = gn_alloc_bytes();
     GN_TRY(gn_source_open(path, &m->source));
     gn_meta meta;
     const gn_arch *arch = NULL;
@@ -124,11 +125,15 @@ static gn_status open_parts(gn_model *m, const char *path, const gn_model_option
     m->info.cpu_level = gn_cpu_level_name(gn_kernels_get()->level);
     m->info.bos = -1;
     m->info.eos = -1;
+    uint64_t before_net = gn_alloc_bytes();
     GN_TRY(arch->encoder ? open_encoder(m, options) : open_decoder(m, options));
+    m->net_bytes = gn_alloc_bytes() - before_net;
     GN_TRY(read_name(m));
     count_weights(m);
     GN_TRY(open_tokenizer(m));
-    return open_template(m);
+    GN_TRY(open_template(m));
+    m->text_bytes = gn_alloc_bytes() - heap - m->net_bytes;
+    return GN_OK;
 }
 
 gn_status gn_model_open(const char *path, const gn_model_options *options, gn_model **out)

@@ -24,6 +24,8 @@ struct gn_model {
     gn_model_info info;
     char *name;
     char arch[64];
+    uint64_t net_bytes;   /* heap of the forward pass */
+    uint64_t text_bytes;  /* heap of all else: tables of the file, tokenizer, chat template */
     pthread_mutex_t lock; /* computing, and the KV pool */
 };
 

@@ -69,6 +69,13 @@ void gn_session_destroy(gn_session *s)
     gn_free(s);
 }
 
+uint64_t gn_session_bytes(const gn_model *model, size_t n_ctx)
+{
+    size_t page_ids = n_ctx / GN_KV_PAGE_TOK + 1;
+    return sizeof(gn_session) + 2 * (uint64_t)model->info.n_vocab * sizeof(float) +
+           n_ctx * sizeof(int32_t) + page_ids * sizeof(uint32_t);
+}
+
 gn_model *gn_session_model(const gn_session *s)
 {
     return s->model;

@@ -8,4 +8,7 @@
 gn_model *gn_session_model(const gn_session *session);
 size_t gn_session_n_ctx(const gn_session *session);
 
+/* Heap of a session that holds n_ctx tokens, its pages aside, with the row of logits that a caller keeps for it. */
+uint64_t gn_session_bytes(const gn_model *model, size_t n_ctx);
+
 #endif

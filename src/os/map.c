@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -103,6 +104,38 @@ void gn_os_unmap(gn_os_map *map)
     if (map != NULL) {
         *map = (gn_os_map){0};
     }
+}
+
+#define AROUND_PAGES 512 /* looked at, with the page asked for in the middle */
+
+size_t gn_os_mapped_around(const void *data, size_t bytes, const void *p)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = (uintptr_t)data / page;
+    uintptr_t last = ((uintptr_t)data + bytes - 1) / page;
+    uintptr_t at = (uintptr_t)p / page;
+    uintptr_t begin = at - first > AROUND_PAGES / 2 ? at - AROUND_PAGES / 2 : first;
+    uintptr_t end = last - at > AROUND_PAGES / 2 ? at + AROUND_PAGES / 2 : last + 1;
+    (void)*(const volatile unsigned char *)p; /* maps it */
+    uint64_t entries[AROUND_PAGES]; /* of /proc/self/pagemap: the highest bit says "present" */
+    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+    ssize_t want = (ssize_t)((end - begin) * sizeof *entries);
+    bool ok = pread(fd, entries, (size_t)want, (off_t)(begin * sizeof *entries)) == want;
+    (void)close(fd);
+    if (!ok) {
+        return 0;
+    }
+    size_t n = 1;
+    for (uintptr_t i = at + 1; i < end && entries[i - begin] >> 63 != 0; i++) {
+        n++;
+    }
+    for (uintptr_t i = at; i > begin && entries[i - 1 - begin] >> 63 != 0; i--) {
+        n++;
+    }
+    return n * page;
 }
 
 static const char *guard_prefix;

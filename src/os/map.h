@@ -20,6 +20,11 @@ GN_MUST_USE gn_status gn_os_map_file(const char *path, gn_os_map *out);
 /* NULL and zeroed are fine. */
 void gn_os_unmap(gn_os_map *map);
 
+/* Touch the byte at `p`, which lies in data[0 .. bytes) of a mapping, and tell how many bytes around it the system
+ * has mapped by now in one piece: a page, or more that it mapped with it. Looks 1 MiB far to both sides, no
+ * further than `data`. 0 where the system does not say. */
+size_t gn_os_mapped_around(const void *data, size_t bytes, const void *p);
+
 /* Programs only, once, before threads: on SIGBUS print one line, PREFIX, the file's path and what happened
  * to it, to standard error and _exit with `exit_code`. `prefix` must stay valid. */
 void gn_os_guard_maps(const char *prefix, int exit_code);

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define FLOOR_BYTES (64ull << 20)
 
@@ -46,4 +47,15 @@ uint64_t gn_os_free_memory(void)
         bytes = left < bytes ? left : bytes;
     }
     return bytes > FLOOR_BYTES ? bytes : FLOOR_BYTES;
+}
+
+#define LARGE_PAGE ((uintptr_t)2 << 20)
+
+void gn_os_prefer_large_pages(void *p, size_t bytes)
+{
+    uintptr_t begin = ((uintptr_t)p + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+    uintptr_t end = ((uintptr_t)p + bytes) / LARGE_PAGE * LARGE_PAGE;
+    if (begin < end) {
+        (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+    }
 }

@@ -12,7 +12,7 @@ BIN = os.environ.get("GANGLION_BIN", str(ROOT / "build" / "release" / "ganglion"
 TINY = ROOT / "tests" / "golden" / "tiny"
 LLAMA = str(TINY / "gguf_llama" / "model.gguf")
 BERT = str(TINY / "bert")
-COMMANDS = ["run", "pull", "inspect", "tokenize", "embed", "template", "logits", "eval", "bench"]
+COMMANDS = ["run", "pull", "inspect", "tokenize", "embed", "template", "logits", "eval", "bench", "plan"]
 
 
 def ganglion(*args, stdin=b"", **env):

@@ -1,0 +1,51 @@
+/* What running a model takes, told by one that is open: the heap is counted while a model is opened, so that no
+ * formula of it is written down twice, and opening reads the file's header alone. */
+#include "engine/session_impl.h"
+#include "os/map.h"
+
+#include <math.h>
+
+#define PROBES 8
+
+/* Bytes of an embedding that n_tok different tokens map. Each brings the piece of the file that its row lies in: pieces
+ * drawn at random from n leave a share of (1 - 1/n)^n_tok of them out. */
+static uint64_t embedding_bytes(const gn_view *embd, uint64_t n_tok)
+{
+    const unsigned char *data = embd->data;
+    size_t sum = 0;
+    for (size_t i = 0; i < PROBES; i++) {
+        sum += gn_os_mapped_around(data, embd->bytes,
+                                   data + (2 * i + 1) * (embd->bytes / (2 * PROBES)));
+    }
+    double n_pieces = (double)embd->bytes / ((double)sum / PROBES + (double)embd->row_bytes);
+    double share = sum != 0 ? 1.0 - exp(-(double)n_tok / n_pieces) : 1.0;
+    return (uint64_t)(share * (double)embd->bytes);
+}
+
+gn_status gn_model_plan(const gn_model *model, int32_t n_ctx, int32_t n_users, gn_plan *out)
+{
+    GN_REQUIRE(n_ctx >= 0, GN_E_ARG, "n_ctx: found %d, expected 0 or more", n_ctx);
+    GN_REQUIRE(n_users >= 1, GN_E_ARG, "n_users: found %d, expected 1 or more", n_users);
+    gn_plan plan = {.n_ctx = n_ctx != 0 ? n_ctx : model->info.n_ctx_train,
+                    .n_users = n_users,
+                    .header_bytes = gn_source_bytes(model->source) - model->info.weight_bytes,
+                    .scratch_bytes = model->net_bytes,
+                    .text_bytes = model->text_bytes,
+                    .weight_bytes = model->info.weight_bytes};
+    if (model->net != NULL) {
+        uint64_t users = (uint64_t)n_users;
+        uint64_t pages = ((uint64_t)plan.n_ctx + GN_KV_PAGE_TOK - 1) / GN_KV_PAGE_TOK;
+        gn_net_mapped mapped = gn_net_get_mapped(model->net);
+        plan.weight_bytes = mapped.tensors;
+        if (mapped.embd != NULL) {
+            plan.weight_bytes += embedding_bytes(mapped.embd, users * (uint64_t)plan.n_ctx);
+        }
+        plan.cache_bytes = mapped.panels;
+        plan.kv_bytes = users * pages * GN_KV_PAGE_TOK * model->info.kv_bytes_per_tok;
+        plan.scratch_bytes += users * gn_session_bytes(model, (size_t)plan.n_ctx);
+        plan.read_bytes_per_tok = model->info.read_bytes_per_tok;
+        plan.kv_read_bytes_per_tok = gn_net_kv_read_bytes(model->net, (uint32_t)plan.n_ctx);
+    }
+    *out = plan;
+    return GN_OK;
+}
