@@ -51,6 +51,14 @@ GN_API const char *gn_status_text(gn_status status);
  * are escaped, so it is always one line. Valid until the next failure on this thread. */
 GN_API const char *gn_error_message(void);
 
+/* What the library has to say where nothing failed: one line, no newline, control characters escaped, in
+ * English: a processor feature that is advertised but does not work, a cache file that could not be
+ * written. The library itself never prints. The hook may be called from any thread, also from one that
+ * the library started, and must not call the library. NULL (the default) drops the lines. Set it before
+ * the first other call. */
+typedef void gn_log_fn(void *ctx, const char *line);
+GN_API void gn_set_log(gn_log_fn *fn, void *ctx);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,6 @@
-/* Status names, texts and the per-thread failure message. */
+/* Status names, texts, the per-thread failure message, and the log hook. */
 #include "base/status.h"
+#include "base/log.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -83,4 +84,28 @@ gn_status gn_base_fail_prefix(gn_status code, const char *fmt, ...)
     size_t n = strlen(message);
     (void)snprintf(message + n, sizeof message - n, "%s", old);
     return code;
+}
+
+static gn_log_fn *log_fn;
+static void *log_ctx;
+
+void gn_set_log(gn_log_fn *fn, void *ctx)
+{
+    log_fn = fn;
+    log_ctx = ctx;
+}
+
+void gn_base_log(const char *fmt, ...)
+{
+    if (log_fn == NULL) {
+        return;
+    }
+    char text[MESSAGE_BYTES];
+    char line[MESSAGE_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    copy_escaped(line, sizeof line, text);
+    log_fn(log_ctx, line);
 }
