@@ -8,9 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Create the folder at `path` and those above it. GN_E_UNAVAILABLE. */
-GN_MUST_USE gn_status gn_cli_store_make_folder(const char *path);
-
 /* Remove the model `name` (checked to be a plain name), its partial downloads included; *bytes is what
  * its files held. Symbolic links are removed, not followed. GN_E_NOT_FOUND, GN_E_UNAVAILABLE. */
 GN_MUST_USE gn_status gn_cli_store_remove(const char *name, uint64_t *bytes);
