@@ -261,6 +261,16 @@ uint32_t gn_gguf_alignment(const gn_gguf *gguf)
     return gguf->table.alignment;
 }
 
+size_t gn_gguf_n_maps(const gn_gguf *gguf)
+{
+    return gguf->n_maps;
+}
+
+const gn_os_map *gn_gguf_map_at(const gn_gguf *gguf, size_t i)
+{
+    return &gguf->maps[i];
+}
+
 size_t gn_gguf_bytes(const gn_gguf *gguf)
 {
     size_t bytes = 0;

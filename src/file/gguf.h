@@ -5,6 +5,7 @@
 #define GN_FILE_GGUF_H
 
 #include "base/status.h"
+#include "os/map.h"
 #include "tensor/view.h"
 
 #include <stdbool.h>
@@ -60,6 +61,8 @@ void gn_gguf_close(gn_gguf *gguf);
 uint32_t gn_gguf_version(const gn_gguf *gguf);
 uint32_t gn_gguf_alignment(const gn_gguf *gguf); /* of the (first) file's data section, in bytes */
 size_t gn_gguf_bytes(const gn_gguf *gguf);       /* of all mapped files; 0 for bytes in memory */
+size_t gn_gguf_n_maps(const gn_gguf *gguf);      /* mapped files; 0 for bytes in memory */
+const gn_os_map *gn_gguf_map_at(const gn_gguf *gguf, size_t i);
 size_t gn_gguf_n_values(const gn_gguf *gguf);
 const gn_gguf_value *gn_gguf_value_at(const gn_gguf *gguf, size_t i);
 size_t gn_gguf_n_tensors(const gn_gguf *gguf);

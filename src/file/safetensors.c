@@ -556,6 +556,16 @@ void gn_safetensors_metadata_at(const gn_safetensors *st, size_t i, const char *
     *value = st->metadata[i].value;
 }
 
+size_t gn_safetensors_n_maps(const gn_safetensors *st)
+{
+    return st->n_maps;
+}
+
+const gn_os_map *gn_safetensors_map_at(const gn_safetensors *st, size_t i)
+{
+    return &st->maps[i];
+}
+
 size_t gn_safetensors_bytes(const gn_safetensors *st)
 {
     size_t bytes = 0;

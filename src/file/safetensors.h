@@ -5,6 +5,7 @@
 #define GN_FILE_SAFETENSORS_H
 
 #include "base/status.h"
+#include "os/map.h"
 #include "tensor/view.h"
 
 typedef struct gn_safetensors gn_safetensors;
@@ -35,6 +36,8 @@ void gn_safetensors_metadata_at(const gn_safetensors *st, size_t i, const char *
                                 const char **value);
 
 /* Bytes of all mapped files together; 0 for bytes in memory. */
+size_t gn_safetensors_n_maps(const gn_safetensors *st); /* mapped files */
+const gn_os_map *gn_safetensors_map_at(const gn_safetensors *st, size_t i);
 size_t gn_safetensors_bytes(const gn_safetensors *st);
 
 #endif

@@ -333,6 +333,20 @@ const gn_view *gn_source_find(const gn_source *source, const char *name)
     return source->safetensors != NULL ? gn_safetensors_find(source->safetensors, name) : NULL;
 }
 
+size_t gn_source_n_maps(const gn_source *source)
+{
+    if (source->gguf != NULL) {
+        return gn_gguf_n_maps(source->gguf);
+    }
+    return source->safetensors != NULL ? gn_safetensors_n_maps(source->safetensors) : 0;
+}
+
+const gn_os_map *gn_source_map_at(const gn_source *source, size_t i)
+{
+    return source->gguf != NULL ? gn_gguf_map_at(source->gguf, i)
+                                : gn_safetensors_map_at(source->safetensors, i);
+}
+
 size_t gn_source_bytes(const gn_source *source)
 {
     if (source->gguf != NULL) {

@@ -38,6 +38,10 @@ const gn_view *gn_source_tensor_at(const gn_source *source, size_t i, const char
 /* NULL where absent. */
 const gn_view *gn_source_find(const gn_source *source, const char *name);
 
+/* The mapped files that hold the tensors. */
+size_t gn_source_n_maps(const gn_source *source);
+const gn_os_map *gn_source_map_at(const gn_source *source, size_t i);
+
 /* Bytes of all mappings together. */
 size_t gn_source_bytes(const gn_source *source);
 

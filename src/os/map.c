@@ -59,6 +59,11 @@ static void list_remove(const unsigned char *data)
     gn_free(entry);
 }
 
+static int64_t time_ns(const struct timespec *t)
+{
+    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
 gn_status gn_os_map_file(const char *path, gn_os_map *out)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -76,6 +81,7 @@ gn_status gn_os_map_file(const char *path, gn_os_map *out)
                               S_ISDIR(st.st_mode) ? "directory" : "special file");
     } else if (st.st_size > 0) {
         map.size = (size_t)st.st_size;
+        map.id = (gn_os_file_id){(uint64_t)st.st_ino, time_ns(&st.st_mtim), time_ns(&st.st_ctim)};
         void *p = mmap(NULL, map.size, PROT_READ, MAP_SHARED, fd, 0);
         if (p == MAP_FAILED) {
             status = gn_base_fail(errno == ENOMEM ? GN_E_NOMEM : GN_E_IO, "%s: cannot map: %s",

@@ -8,9 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Which file, in which state: each write changes mtime or ctime, a file put in its place the inode. */
+typedef struct gn_os_file_id {
+    uint64_t inode;
+    int64_t mtime_ns;
+    int64_t ctime_ns;
+} gn_os_file_id;
+
 typedef struct gn_os_map {
     const unsigned char *data; /* NULL for an empty file */
     size_t size;               /* bytes */
+    gn_os_file_id id;          /* when it was mapped */
 } gn_os_map;
 
 /* Map the whole regular file at `path` read-only and shared. GN_E_NOT_FOUND where there is none,
