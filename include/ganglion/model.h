@@ -33,8 +33,8 @@ typedef enum gn_kv_format {
 
 /* The file of repacked weights beside the user's other caches (ganglion pull --cache lists them). */
 typedef enum gn_cache_mode {
-    GN_CACHE_AUTO = 0, /* use it; where there is none, write one in the background */
-    GN_CACHE_READ = 1, /* use it where it is there, never write */
+    GN_CACHE_READ = 0, /* use it where it is there, never write */
+    GN_CACHE_AUTO = 1, /* use it; where there is none, write one in the background */
     GN_CACHE_OFF = 2   /* weights from the model's own file alone */
 } gn_cache_mode;
 
@@ -46,6 +46,8 @@ typedef struct gn_model_options {
     int32_t prefill_threads; /* of passes with many rows; 0: as many as there are processors */
     gn_kv_format kv_format;
     gn_cache_mode cache;
+    const char *cache_folder; /* NULL: $GANGLION_CACHE_DIR, else the user's cache folder */
+    uint64_t cache_bytes;     /* limit of all cache files; 0: a quarter of the file system */
 } gn_model_options;
 
 /* `path`: a .gguf file (the first of a split set), a Hugging Face folder, or a .safetensors file in one.
@@ -56,6 +58,11 @@ GN_MUST_USE GN_API gn_status gn_model_open(const char *path, const gn_model_opti
                                            gn_model **out);
 /* NULL is fine. All sessions of the model must be gone. */
 GN_API void gn_model_close(gn_model *model);
+
+/* Packed weights are written to their cache file by a thread of its own that yields to all others, and that
+ * gn_model_close() stops. Wait for it up to `ms` milliseconds (≥ 0), at normal priority; true: there is
+ * nothing to wait for (any more). done, total (may be NULL): bytes. */
+GN_API bool gn_model_cache_wait(gn_model *model, int32_t ms, uint64_t *done, uint64_t *total);
 
 typedef struct gn_model_info {
     const char *architecture; /* "llama" … ; borrowed from the model, as all strings here */
@@ -70,6 +77,7 @@ typedef struct gn_model_info {
     uint64_t weight_bytes;       /* mapped bytes of all weights */
     uint64_t read_bytes_per_tok; /* of the weights, for one token of one sequence */
     uint64_t kv_bytes_per_tok;   /* KV cache for one token of one sequence */
+    uint64_t cache_bytes;        /* of the cache file in use; 0: weights are read in place */
     bool is_encoder;             /* makes embeddings, can't generate */
     bool has_chat_template;
     int32_t bos; /* -1: none */

@@ -455,7 +455,7 @@ static gn_status run(const void *options_, const gn_cli_list *args)
     gn_free(b.tests);
     gn_free(b.rates);
     gn_free(b.logits);
-    gn_model_close(b.model);
+    gn_cli_model_close(b.model);
     return status;
 }
 

@@ -144,7 +144,7 @@ static gn_status run(const void *options_, const gn_cli_list *args)
     }
     gn_session_destroy(session);
     gn_free(ids);
-    gn_model_close(model);
+    gn_cli_model_close(model);
     return status;
 }
 

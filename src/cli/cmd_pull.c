@@ -5,9 +5,11 @@
 #include "cli/model_path.h"
 #include "cli/out.h"
 #include "cli/pull.h"
+#include "cli/pull_cache.h"
 #include "cli/pull_http.h"
 #include "cli/pull_store.h"
 #include "file/digest.h"
+#include "os/folder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +25,7 @@ typedef struct options {
     int64_t connections;
     int64_t retries;
     int64_t timeout_s;
+    bool cache;
     bool json;
 } pull_args;
 
@@ -66,6 +69,10 @@ static const gn_cli_option rows[] = {
      .help = "For connecting, and for a transfer that stands still; default: 30.",
      .min = 1,
      .max = 3600},
+    {.name = "cache",
+     .kind = GN_CLI_FLAG,
+     .offset = offsetof(pull_args, cache),
+     .help = "The files of packed weights instead: list them, or rm MODEL..., rm all."},
     {.name = "json",
      .kind = GN_CLI_FLAG,
      .offset = offsetof(pull_args, json),
@@ -140,7 +147,7 @@ static gn_status fetch_plan(const gn_cli_pull_plan *plan, const gn_cli_pull_opti
         status = gn_buf_printf(&folder, "/%s", plan->name);
     }
     if (status == GN_OK) {
-        status = gn_cli_store_make_folder(folder.data);
+        status = gn_os_make_folder(folder.data);
     }
     if (status == GN_OK) {
         gn_cli_json_init(&json, stdout);
@@ -216,6 +223,12 @@ static gn_status remove_models(const pull_args *o, const gn_cli_list *args)
 static gn_status run(const void *options_, const gn_cli_list *args)
 {
     const pull_args *o = options_;
+    if (o->cache) {
+        return gn_cli_cache_command(args, o->json);
+    }
+    GN_REQUIRE(args->n >= 1, GN_E_ARG,
+               "found no name, expected one of the catalogue, hf:..., a URL, "
+               "list or rm");
     if (strcmp(args->v[0], "rm") == 0) {
         return remove_models(o, args);
     }
@@ -226,21 +239,25 @@ static gn_status run(const void *options_, const gn_cli_list *args)
 const gn_cli_command gn_cli_cmd_pull = {
     .name = "pull",
     .summary = "fetch models by name, from a hub or from a URL; list and remove them",
-    .usage = "NAME | hf:ORG/REPO[:FILE] | URL | list | rm NAME...",
+    .usage = "NAME | hf:ORG/REPO[:FILE] | URL | list | rm NAME... | --cache [rm MODEL...]",
     .details =
         "NAME is one of the catalogue (`pull list` shows it), whose digests are known. Of "
         "hf:ORG/REPO\n"
         "FILE may be part of a file's name, such as Q4_K_M. A cut download is resumed by the same\n"
         "command. Models lie in $GANGLION_MODELS, by default ~/.cache/ganglion/models; -m NAME in\n"
-        "other commands finds them there.",
+        "other commands finds them there.\n"
+        "Packed weights of the models used lie in $GANGLION_CACHE_DIR, by default\n"
+        "~/.cache/ganglion/panels; together they take at most a quarter of the disk, the least\n"
+        "recently used going first.",
     .example = "ganglion pull smollm2-135m\n"
                "ganglion pull hf:Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF:q4_k_m --as coder\n"
-               "ganglion pull rm coder",
+               "ganglion pull rm coder\n"
+               "ganglion pull --cache rm all",
     .options = rows,
     .n_options = GN_COUNTOF(rows),
     .options_bytes = sizeof(pull_args),
     .defaults = &defaults,
-    .min_args = 1,
+    .min_args = 0,
     .max_args = 256,
     .run = run,
 };

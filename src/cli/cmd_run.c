@@ -306,7 +306,7 @@ static gn_status run(const void *options_, const gn_cli_list *args)
     gn_model *model = NULL;
     GN_TRY(gn_cli_model_open(&o->model, &model));
     gn_status status = run_with_model(o, model, gn_os_now_ns() - start);
-    gn_model_close(model);
+    gn_cli_model_close(model);
     return status;
 }
 

@@ -167,7 +167,7 @@ void gn_cli_base_close(gn_cli_base *base)
     }
     gn_free(base->row);
     gn_session_destroy(base->session);
-    gn_model_close(base->model);
+    gn_cli_model_close(base->model);
     gn_free(base);
 }
 
@@ -290,6 +290,6 @@ gn_status gn_cli_base_save(const gn_cli_eval_options *options, const char *path)
         }
     }
     gn_cli_windows_fini(&windows);
-    gn_model_close(model);
+    gn_cli_model_close(model);
     return status;
 }

@@ -237,6 +237,6 @@ gn_status gn_cli_eval_hellaswag(const gn_cli_eval_options *options, const char *
     gn_buf_fini(&text);
     gn_session_destroy(s.session);
     gn_free(s.logits);
-    gn_model_close(s.model);
+    gn_cli_model_close(s.model);
     return status;
 }

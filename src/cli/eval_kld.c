@@ -162,6 +162,6 @@ gn_status gn_cli_eval_kld(const gn_cli_eval_options *options, const char *path)
     gn_session_destroy(k.session);
     gn_cli_base_close(k.base);
     gn_cli_windows_fini(&k.windows);
-    gn_model_close(model);
+    gn_cli_model_close(model);
     return status;
 }

@@ -201,6 +201,6 @@ gn_status gn_cli_eval_ppl(const gn_cli_eval_options *options, const char *path)
     gn_free(p.logits);
     gn_session_destroy(p.session);
     gn_cli_windows_fini(&p.windows);
-    gn_model_close(model);
+    gn_cli_model_close(model);
     return status;
 }

@@ -100,6 +100,8 @@ static gn_status program_page(gn_buf *out)
 {
     static const char *const variables[][2] = {
         {"GANGLION_MODELS", "The folder of pulled models; default: ~/.cache/ganglion/models."},
+        {"GANGLION_CACHE", "Narrows --cache of every command: read or off."},
+        {"GANGLION_CACHE_DIR", "The folder of packed weights; default: ~/.cache/ganglion/panels."},
         {"GANGLION_HUB", "The hub that `ganglion pull` asks."},
         {"GANGLION_CPU", "Lowers the level of the kernels: ref, avx2, vnni, neon."}};
     GN_TRY(put_title(out, "ganglion", "run language models on the hardware you own"));

@@ -8,6 +8,7 @@
 #include "os/map.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -144,11 +145,21 @@ static bool open_standard_streams(void)
     return true;
 }
 
+/* What the library has to say, one line each. */
+static void print_log(void *ctx, const char *line)
+{
+    (void)ctx;
+    (void)fprintf(stderr, "ganglion: %s\n", line);
+}
+
 int main(int argc, char **argv)
 {
     if (!open_standard_streams()) {
         return gn_cli_exit_code(GN_E_UNAVAILABLE);
     }
+    gn_set_log(print_log, NULL);
+    /* A file past the size limit of this process is a failed write like any other. */
+    (void)signal(SIGXFSZ, SIG_IGN);
     /* SIGPIPE keeps its default: a closed reader ends the program as it ends any filter. */
     gn_os_guard_maps("ganglion", 3);
     if (argc < 2) {

@@ -2,6 +2,10 @@
  * so that nothing outside the folder can be reached by it. */
 #include "cli/model_path.h"
 
+#include "cli/catalogue.h"
+#include "cli/interrupt.h"
+#include "cli/out.h"
+
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +118,42 @@ static gn_status required_path(const char *name, gn_buf *out)
 {
     GN_REQUIRE(name != NULL, GN_E_ARG, "found no model, expected -m MODEL");
     GN_REQUIRE(name[0] != '\0', GN_E_ARG, "-m: found an empty text, expected a model");
-    return gn_cli_model_resolve(name, out);
+    size_t before = out->len;
+    GN_TRY(gn_cli_model_resolve(name, out));
+    const char *path = out->data + before;
+    GN_REQUIRE(exists(path) || gn_cli_catalogue_find(name) == NULL, GN_E_NOT_FOUND,
+               "%s: this model is not here yet; fetch it with: ganglion pull %s", name, name);
+    return GN_OK;
+}
+
+/* --cache, narrowed by the environment. */
+static gn_cache_mode cache_mode(const gn_cli_model_args *args)
+{
+    static const gn_cache_mode modes[] = {GN_CACHE_AUTO, GN_CACHE_READ, GN_CACHE_OFF};
+    gn_cache_mode mode = modes[args->cache];
+    const char *limit = env("GANGLION_CACHE");
+    if (limit != NULL && strcmp(limit, "off") == 0) {
+        return GN_CACHE_OFF;
+    }
+    bool read_only = args->cache_is_read_only || (limit != NULL && strcmp(limit, "read") == 0);
+    return read_only && mode == GN_CACHE_AUTO ? GN_CACHE_READ : mode;
+}
+
+void gn_cli_model_close(gn_model *model)
+{
+    uint64_t done = 0;
+    uint64_t total = 0;
+    if (model != NULL && !gn_model_cache_wait(model, 0, &done, &total) &&
+        gn_cli_interrupt_catch() == GN_OK) {
+        (void)fflush(stdout);
+        gn_cli_progress progress;
+        gn_cli_progress_start(&progress, "packing weights for the next start", "B", total, done);
+        while (!gn_cli_interrupt_pending() && !gn_model_cache_wait(model, 100, &done, NULL)) {
+            gn_cli_progress_at(&progress, done);
+        }
+        gn_cli_progress_end(&progress);
+    }
+    gn_model_close(model);
 }
 
 gn_status gn_cli_model_open(const gn_cli_model_args *args, gn_model **out)
@@ -124,7 +163,8 @@ gn_status gn_cli_model_open(const gn_cli_model_args *args, gn_model **out)
     if (status == GN_OK) {
         gn_model_options options = {.threads = (int32_t)args->threads,
                                     .activations = (gn_activations)args->activations,
-                                    .kv_bytes = args->kv_bytes};
+                                    .kv_bytes = args->kv_bytes,
+                                    .cache = cache_mode(args)};
         status = gn_model_open(path.data, &options, out);
     }
     gn_buf_fini(&path);

@@ -15,7 +15,12 @@ typedef struct gn_cli_model_args {
     int64_t threads;
     int activations; /* gn_activations */
     uint64_t kv_bytes;
+    int cache; /* of GN_CLI_CACHE_CHOICES */
+    bool
+        cache_is_read_only; /* set by commands that compute nothing: a cache file is used, never written */
 } gn_cli_model_args;
+
+#define GN_CLI_CACHE_CHOICES "auto|read|off"
 
 #define GN_CLI_MODEL_OPTION(T)                                                                     \
     {                                                                                              \
@@ -37,14 +42,25 @@ typedef struct gn_cli_model_args {
          .offset = offsetof(T, model.activations),                                                 \
          .choices = "int8|f32",                                                                    \
          .help = "int8: activations of quantized layers in 8 bits (default); f32: exact, slow."},  \
+        {.name = "cache",                                                                          \
+         .kind = GN_CLI_CHOICE,                                                                    \
+         .offset = offsetof(T, model.cache),                                                       \
+         .choices = GN_CLI_CACHE_CHOICES,                                                          \
+         .help = "Packed weights in a file for faster starts: auto: use it, write it the first "   \
+                 "time (default); read: never write; off."},                                       \
     {                                                                                              \
         .name = "kv-memory", .kind = GN_CLI_SIZE, .offset = offsetof(T, model.kv_bytes),           \
         .value = "BYTES",                                                                          \
         .help = "Most memory for the KV cache, such as 2G; default: half of what is free."         \
     }
 
-/* Open the model that `-m` names. GN_E_ARG without -m; else the codes of gn_model_open(). */
+/* Open the model that `-m` names. GN_E_ARG without -m; else the codes of gn_model_open(). --cache is
+ * narrowed by $GANGLION_CACHE (read or off), for all commands at once. */
 GN_MUST_USE gn_status gn_cli_model_open(const gn_cli_model_args *args, gn_model **out);
+
+/* Close a model. Where its packed weights are being written, they are finished first, with a line of
+ * progress on a terminal; Ctrl-C leaves them for another time. NULL is fine. */
+void gn_cli_model_close(gn_model *model);
 
 /* Only the model's files, or only its tokenizer: works for models that can't be run. Codes as above. */
 GN_MUST_USE gn_status gn_cli_source_open(const char *name, gn_source **out);

@@ -63,6 +63,10 @@ static gn_status open_decoder(gn_model *m, const gn_model_options *options)
     if (m->rows == NULL) {
         return gn_alloc_failed();
     }
+    if (options->cache != GN_CACHE_OFF && options->activations != GN_ACTIVATIONS_F32) {
+        GN_TRY(gn_engine_panels_open(m->source, m->net, options, &m->panels));
+        m->info.cache_bytes = gn_engine_panels_bytes(m->panels);
+    }
     m->info.read_bytes_per_tok = gn_net_read_bytes(m->net);
     m->info.kv_bytes_per_tok = gn_kv_page_bytes(&shape) / GN_KV_PAGE_TOK;
     uint64_t limit = options->kv_bytes != 0 ? options->kv_bytes : gn_os_free_memory() / 2;
@@ -145,6 +149,8 @@ gn_status gn_model_open(const char *path, const gn_model_options *options, gn_mo
     GN_REQUIRE(chosen.activations == GN_ACTIVATIONS_INT8 ||
                    chosen.activations == GN_ACTIVATIONS_F32,
                GN_E_ARG, "activations: found %d, expected 0 or 1", (int)chosen.activations);
+    GN_REQUIRE(chosen.cache >= GN_CACHE_READ && chosen.cache <= GN_CACHE_OFF, GN_E_ARG,
+               "cache: found %d, expected 0 to 2", (int)chosen.cache);
     GN_TRY(gn_cpu_init());
     gn_model *m = gn_calloc(1, sizeof *m);
     if (m == NULL) {
@@ -169,6 +175,7 @@ void gn_model_close(gn_model *m)
     if (m == NULL) {
         return;
     }
+    gn_engine_panels_close(m->panels);
     gn_kv_pool_destroy(m->kv);
     gn_free(m->rows);
     gn_net_destroy(m->net);
@@ -186,6 +193,11 @@ void gn_model_close(gn_model *m)
 gn_model_info gn_model_get_info(const gn_model *model)
 {
     return model->info;
+}
+
+bool gn_model_cache_wait(gn_model *model, int32_t ms, uint64_t *done, uint64_t *total)
+{
+    return gn_engine_panels_wait(model->panels, ms, done, total);
 }
 
 gn_status gn_engine_nonfinite(const gn_model *model)

@@ -2,6 +2,7 @@
 #ifndef GN_ENGINE_MODEL_IMPL_H
 #define GN_ENGINE_MODEL_IMPL_H
 
+#include "engine/panels.h"
 #include "ganglion/model.h"
 #include "kv/pages.h"
 #include "model/encoder.h"
@@ -17,10 +18,11 @@ struct gn_model {
     gn_template *chat;       /* NULL: none, or it could not be parsed (chat_error) */
     char *chat_error;
     gn_os_pool *pool;
-    gn_net *net;         /* a decoder, or */
-    gn_encoder *encoder; /* an encoder */
-    gn_kv_pool *kv;      /* decoders; under lock */
-    gn_row *rows;        /* decoders: [GN_NET_MAX_ROWS] of the pass that runs; under lock */
+    gn_net *net;              /* a decoder, or */
+    gn_engine_panels *panels; /* of net; NULL: not wanted */
+    gn_encoder *encoder;      /* an encoder */
+    gn_kv_pool *kv;           /* decoders; under lock */
+    gn_row *rows;             /* decoders: [GN_NET_MAX_ROWS] of the pass that runs; under lock */
     gn_model_info info;
     char *name;
     char arch[64];

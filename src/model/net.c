@@ -154,6 +154,11 @@ const gn_arch *gn_net_arch(const gn_net *net)
     return net->arch;
 }
 
+void gn_net_each_weight(gn_net *net, void (*fn)(void *ctx, gn_view *weight), void *ctx)
+{
+    gn_weights_each(&net->w, &net->hp, fn, ctx);
+}
+
 gn_kv_shape gn_net_kv_shape(const gn_net *net)
 {
     return (gn_kv_shape){net->hp.n_layer, net->hp.n_head_kv, net->hp.head_dim, net->kv_type};

@@ -20,6 +20,9 @@ void gn_net_destroy(gn_net *net);
 
 const gn_hparams *gn_net_hparams(const gn_net *net);
 const gn_arch *gn_net_arch(const gn_net *net);
+/* Each matrix that products read, always in the same order: for setting `panels` before the first forward
+ * pass (tensor/panels.h). */
+void gn_net_each_weight(gn_net *net, void (*fn)(void *ctx, gn_view *weight), void *ctx);
 /* What a KV pool for this net must hold. */
 gn_kv_shape gn_net_kv_shape(const gn_net *net);
 

@@ -445,6 +445,27 @@ gn_status gn_weights_bind(gn_weights *out, const gn_source *source, gn_hparams *
     return check_all_used(&b);
 }
 
+void gn_weights_each(gn_weights *weights, const gn_hparams *hp,
+                     void (*fn)(void *ctx, gn_view *weight), void *ctx)
+{
+    for (uint32_t i = 0; i < hp->n_layer; i++) {
+        gn_layer *layer = &weights->layers[i];
+        gn_view *dense[] = {&layer->q,  &layer->k,    &layer->v,    &layer->o,
+                            &layer->up, &layer->gate, &layer->down, &layer->router};
+        for (size_t j = 0; j < GN_COUNTOF(dense); j++) {
+            if (dense[j]->data != NULL) {
+                fn(ctx, dense[j]);
+            }
+        }
+        for (uint32_t e = 0; layer->expert_gate != NULL && e < hp->n_expert; e++) {
+            fn(ctx, &layer->expert_gate[e]);
+            fn(ctx, &layer->expert_up[e]);
+            fn(ctx, &layer->expert_down[e]);
+        }
+    }
+    fn(ctx, &weights->output);
+}
+
 void gn_weights_fini(gn_weights *weights)
 {
     if (weights != NULL) {

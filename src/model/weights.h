@@ -50,6 +50,10 @@ GN_MUST_USE gn_status gn_weights_bind(gn_weights *out, const gn_source *source, 
                                       const gn_layer_names *names);
 void gn_weights_fini(gn_weights *weights);
 
+/* Each matrix that products read, in a fixed order: of each layer, then the output. */
+void gn_weights_each(gn_weights *weights, const gn_hparams *hp,
+                     void (*fn)(void *ctx, gn_view *weight), void *ctx);
+
 /* For architectures with tensors of their own (encoders). `name` may hold %u for the layer.
  * A matrix [rows, cols]: */
 GN_MUST_USE gn_status gn_weights_matrix(const gn_source *source, const char *name, uint32_t layer,

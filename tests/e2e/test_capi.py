@@ -16,14 +16,17 @@ OK, E_ARG, E_NOT_FOUND = 0, -1, -6
 
 
 class ModelOptions(c.Structure):
-    _fields_ = [("threads", c.c_int32), ("activations", c.c_int), ("kv_bytes", c.c_uint64)]
+    _fields_ = [("threads", c.c_int32), ("activations", c.c_int), ("kv_bytes", c.c_uint64),
+                ("prefill_threads", c.c_int32), ("kv_format", c.c_int), ("cache", c.c_int),
+                ("cache_folder", c.c_char_p), ("cache_bytes", c.c_uint64)]
 
 
 class ModelInfo(c.Structure):
     _fields_ = [("architecture", c.c_char_p), ("name", c.c_char_p), ("cpu_level", c.c_char_p),
                 ("threads", c.c_int32), ("n_vocab", c.c_int32), ("n_embd", c.c_int32),
                 ("n_layer", c.c_int32), ("n_ctx_train", c.c_int32), ("n_params", c.c_uint64),
-                ("weight_bytes", c.c_uint64), ("kv_bytes_per_tok", c.c_uint64),
+                ("weight_bytes", c.c_uint64), ("read_bytes_per_tok", c.c_uint64),
+                ("kv_bytes_per_tok", c.c_uint64), ("cache_bytes", c.c_uint64),
                 ("is_encoder", c.c_bool), ("has_chat_template", c.c_bool), ("bos", c.c_int32),
                 ("eos", c.c_int32)]
 
