@@ -1,5 +1,6 @@
 /* How fast weights go through the product kernels, alone on one core: every quantized type, 1 .. 64 activation
- * rows, from packed panels and from the file's blocks, weights in the second-level cache and in memory.
+ * rows; straight from packed panels, unpacking them first, and from the file's blocks; weights in the
+ * second-level cache and in memory.
  *
  *   bench_kernels [--cpu LEVEL] [--type GLOB] [--rows LIST] [--ms MILLISECONDS] [--mib SIZE]
  *
@@ -59,6 +60,8 @@ typedef struct buffers {
     float y[MAX_M * PANEL_ROWS];
 } buffers;
 
+typedef enum form { PACKED, UNPACKED, BLOCKS, N_FORMS } form;
+
 typedef struct bench_case {
     const gn_kernels *kernels;
     const type_row *type;
@@ -66,7 +69,7 @@ typedef struct bench_case {
     buffers *b;
     size_t m;
     size_t n_panels;
-    bool packed;
+    form form;
 } bench_case;
 
 static gn_k_panel_fn *panel_of(const gn_kernels *k, gn_packed_type type)
@@ -82,25 +85,31 @@ static gn_k_panel_fn *panel_of(const gn_kernels *k, gn_packed_type type)
 
 static size_t panel_bytes(const bench_case *c)
 {
-    return c->packed ? gn_packed_bytes(c->type->type, K)
-                     : K / c->type->len * c->type->bytes * PANEL_ROWS;
+    return c->form != BLOCKS ? gn_packed_bytes(c->type->type, K)
+                             : K / c->type->len * c->type->bytes * PANEL_ROWS;
 }
 
-/* One panel from the file's blocks, as products take it: in pieces that stay in the first-level cache. */
-static void multiply_blocks(const bench_case *c, const uint8_t *rows, const uint8_t *ahead)
+/* One panel by way of the panel form, in pieces that stay in the first-level cache, as products of many rows
+ * take it: from the file's blocks, or from a packed panel. */
+static void multiply_pieces(const bench_case *c, const uint8_t *p, const uint8_t *ahead)
 {
     buffers *b = c->b;
-    size_t row_bytes = K / c->type->len * c->type->bytes;
-    size_t piece_bytes = PIECE / c->type->len * c->type->bytes;
+    const type_row *type = c->type;
+    size_t row_bytes = K / type->len * type->bytes;
+    size_t piece_bytes = PIECE / type->len * type->bytes;
     gn_k_dot_panel_fn *dot =
-        c->type->group == 16 ? c->kernels->dot_panel_g16 : c->kernels->dot_panel_g32;
+        type->group == 16 ? c->kernels->dot_panel_g16 : c->kernels->dot_panel_g32;
     for (size_t first = 0; first < K; first += PIECE) {
-        c->panel(rows, row_bytes, PANEL_ROWS, PIECE, ahead, b->q, b->scale, b->min);
-        dot(PIECE, b->q, b->scale, c->type->has_min ? b->min : NULL, c->type->zero, c->m,
-            b->a + first, K, b->a_scale + first / 32, b->a_sum + first / 16, b->y, PANEL_ROWS,
-            first != 0);
-        rows += piece_bytes;
-        ahead += PANEL_ROWS * piece_bytes;
+        if (c->form == BLOCKS) {
+            c->panel(p, row_bytes, PANEL_ROWS, PIECE, ahead, b->q, b->scale, b->min);
+            p += piece_bytes;
+            ahead += PANEL_ROWS * piece_bytes;
+        } else {
+            c->kernels->unpack_packed(type->type, PIECE, p + gn_packed_bytes(type->type, first),
+                                      b->q, b->scale, b->min);
+        }
+        dot(PIECE, b->q, b->scale, type->has_min ? b->min : NULL, type->zero, c->m, b->a + first, K,
+            b->a_scale + first / 32, b->a_sum + first / 16, b->y, PANEL_ROWS, first != 0);
     }
 }
 
@@ -109,11 +118,11 @@ static void walk(const bench_case *c)
     size_t stride = panel_bytes(c);
     const uint8_t *p = c->b->weights;
     for (size_t i = 0; i < c->n_panels; i++, p += stride) {
-        if (c->packed) {
+        if (c->form == PACKED) {
             c->kernels->dot_packed(c->type->type, K, p, c->m, c->b->a, K, c->b->a_scale,
                                    c->b->a_sum, c->b->y, PANEL_ROWS);
         } else {
-            multiply_blocks(c, p, i + 1 < c->n_panels ? p + stride : p);
+            multiply_pieces(c, p, i + 1 < c->n_panels ? p + stride : p);
         }
     }
 }
@@ -147,7 +156,7 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Nanoseconds of a walk: the median of walks that take at least so long together, after a first one. */
+/* Nanoseconds of a walk: the first quartile of walks, as other load only ever adds, that take at least so long together, after a first one. */
 static double time_walks(const bench_case *c, double ns)
 {
     enum { MAX_WALKS = 1001 };
@@ -162,7 +171,7 @@ static double time_walks(const bench_case *c, double ns)
         total += times[n++];
     }
     qsort(times, n, sizeof *times, compare_doubles);
-    return times[n / 2];
+    return times[n / 4];
 }
 
 static void run_case(bench_case *c, const char *where, size_t bytes, double ns)
@@ -172,9 +181,10 @@ static void run_case(bench_case *c, const char *where, size_t bytes, double ns)
     double panel_ns = time_walks(c, ns) / (double)c->n_panels;
     double row_cycles = panel_ns * clock / PANEL_ROWS;
     double row_bytes = (double)panel_bytes(c) / PANEL_ROWS;
-    printf("%-7s %-7s %-6s %3zu %10.1f %8.2f %8.2f %8.1f\n", c->type->name,
-           c->packed ? "packed" : "blocks", where, c->m, row_cycles, row_bytes / row_cycles,
-           row_bytes / row_cycles * clock, (double)(K * c->m) / row_cycles);
+    static const char *const forms[N_FORMS] = {"packed", "unpack", "blocks"};
+    printf("%-7s %-7s %-6s %3zu %10.1f %8.2f %8.2f %8.1f\n", c->type->name, forms[c->form], where,
+           c->m, row_cycles, row_bytes / row_cycles, row_bytes / row_cycles * clock,
+           (double)(K * c->m) / row_cycles);
     (void)fflush(stdout);
 }
 
@@ -182,10 +192,10 @@ static void run_type(const options *o, const gn_kernels *kernels, buffers *b, co
 {
     bench_case c = {.kernels = kernels, .type = type, .b = b};
     c.panel = panel_of(kernels, type->type);
-    for (int packed = 1; packed >= 0; packed--) {
+    for (int f = 0; f < N_FORMS; f++) {
         for (size_t i = 0; i < o->n_rows; i++) {
             c.m = o->rows[i];
-            c.packed = packed != 0;
+            c.form = (form)f;
             run_case(&c, "L2", (size_t)768 << 10, o->ns);
             run_case(&c, "memory", o->memory_bytes, o->ns);
         }

@@ -14,6 +14,7 @@
 #define PANEL_ROWS      16u
 #define F32_ROWS        16u           /* rows de-quantized at a time on the f32 path */
 #define PIECE           GN_ACTS_PIECE /* elements of a row unpacked at a time, a multiple of all blocks */
+#define F16_ROWS        4u /* activation rows multiplied with rows of halves as they are */
 #define PACKED_ROWS     GN_ACTS_FEW_ROWS /* planes multiplied straight from a packed panel */
 #define HANDED_OVER     64u              /* planes whose results go to y together */
 #define CHUNKS_A_WORKER 8u               /* chunks of a parallel loop per worker, for balance */
@@ -328,6 +329,13 @@ static void run_panel(const gn_compute *c, const product *p, const gn_acts *acts
 static void run_f32(const gn_compute *c, const product *p, const gn_acts *acts, size_t row,
                     size_t n_rows, scratch *s)
 {
+    if (p->w->dtype == GN_DTYPE_F16 && acts->m <= F16_ROWS &&
+        (uintptr_t)p->w->data % sizeof(uint16_t) == 0) {
+        /* The product converts what it loads, in the same order of sums. */
+        c->kernels->attn_scores_f16(acts->m, acts->x, acts->ldx, acts->k, row_at(p->w, row),
+                                    acts->k, n_rows, 1.0f, p->y + row, p->ldy);
+        return;
+    }
     for (size_t r = row; r < row + n_rows; r += F32_ROWS) {
         size_t n = row + n_rows - r < F32_ROWS ? row + n_rows - r : F32_ROWS;
         for (size_t i = 0; i < n; i++) {

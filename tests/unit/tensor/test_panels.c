@@ -157,6 +157,47 @@ static void products_equal(void **unused)
     }
 }
 
+/* Halves are read in place, without a detour over floats; the bits are those of the floats they stand for. */
+static void halves_in_place(void **unused)
+{
+    (void)unused;
+    enum { K = 100, M = 9 };
+    static uint16_t halves[ROWS * K];
+    static float floats[ROWS * K];
+    static float x[M * K];
+    static float expected[M * ROWS];
+    static float found[M * ROWS];
+    for (size_t i = 0; i < ROWS * K; i++) {
+        halves[i] = (uint16_t)(random_u32() & 0xbfff); /* below 2 */
+    }
+    for (size_t i = 0; i < M * K; i++) {
+        x[i] = uniform();
+    }
+    gn_compute *c;
+    assert_int_equal(gn_compute_create(NULL, K, M, false, &c), GN_OK);
+    gn_view half = {.dtype = GN_DTYPE_F16,
+                    .n_dims = 2,
+                    .shape = {ROWS, K, 1, 1},
+                    .data = halves,
+                    .bytes = sizeof halves,
+                    .row_bytes = K * sizeof *halves};
+    for (size_t r = 0; r < ROWS; r++) {
+        gn_compute_dequant(&half, r, floats + r * K);
+    }
+    gn_view whole = half;
+    whole.dtype = GN_DTYPE_F32;
+    whole.data = floats;
+    whole.bytes = sizeof floats;
+    whole.row_bytes = K * sizeof *floats;
+    for (size_t m = 1; m <= M; m++) {
+        gn_acts acts = {.x = x, .ldx = K, .m = m, .k = K};
+        gn_compute_matmul(c, &acts, &(gn_matmul){&whole, expected, ROWS}, 1);
+        gn_compute_matmul(c, &acts, &(gn_matmul){&half, found, ROWS}, 1);
+        assert_memory_equal(found, expected, m * ROWS * sizeof *found);
+    }
+    gn_compute_destroy(c);
+}
+
 /* Outer dimensions are matrices one behind the other, each with a padded last panel of its own. */
 static void outer_dimensions(void **unused)
 {
@@ -196,6 +237,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_equal),
+        cmocka_unit_test(halves_in_place),
         cmocka_unit_test(outer_dimensions),
         cmocka_unit_test(no_packed_form),
     };
