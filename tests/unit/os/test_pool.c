@@ -67,9 +67,155 @@ static void test_arguments(void **state)
     gn_os_pool_destroy(NULL);
 }
 
+static void nap(void)
+{
+    struct timespec pause = {0, 20 * 1000 * 1000};
+    (void)nanosleep(&pause, NULL);
+}
+
+/* The number of threads in use changes between loops, up and down; those not in use get nothing. */
+static void test_use(void **state)
+{
+    (void)state;
+    static counts c;
+    gn_os_pool *pool = NULL;
+    assert_int_equal(gn_os_pool_create(6, &pool), GN_OK);
+    for (int round = 0; round < 200; round++) {
+        c.n_threads = 1 + round * 5 % 6;
+        gn_os_pool_use(pool, c.n_threads);
+        for (int again = 0; again < 3; again++) {
+            memset(c.seen, 0, sizeof c.seen);
+            gn_os_pool_run(pool, MAX_ITEMS, 7, count, &c);
+            for (size_t i = 0; i < MAX_ITEMS; i++) {
+                assert_int_equal(atomic_load(&c.seen[i]), 1);
+            }
+        }
+        if (round % 50 == 20) {
+            nap();
+        }
+    }
+    gn_os_pool_use(pool, 100);
+    c.n_threads = 6;
+    memset(c.seen, 0, sizeof c.seen);
+    gn_os_pool_run(pool, 100, 1, count, &c);
+    assert_int_equal(atomic_load(&c.seen[99]), 1);
+    gn_os_pool_destroy(pool);
+    assert_int_equal(gn_alloc_live(), 0);
+}
+
+typedef struct slow {
+    size_t slow_item;
+    atomic_int done;
+    atomic_int done_by[2];
+} slow;
+
+static void sleep_in_one(void *ctx, size_t begin, size_t end, int worker)
+{
+    slow *s = ctx;
+    for (size_t i = begin; i < end; i++) {
+        if (i == s->slow_item) {
+            nap();
+        }
+        atomic_fetch_add(&s->done, 1);
+        atomic_fetch_add(&s->done_by[worker], 1);
+    }
+}
+
+/* A thread that is held up in its first chunk loses the others to the one that is free, whichever of the
+ * two it is; the caller waits asleep for the last. */
+static void test_stealing(void **state)
+{
+    (void)state;
+    gn_os_pool *pool = NULL;
+    assert_int_equal(gn_os_pool_create(2, &pool), GN_OK);
+    for (int round = 0; round < 20; round++) {
+        slow s = {.slow_item = round % 2 == 0 ? 0 : 50};
+        gn_os_pool_run(pool, 100, 1, sleep_in_one, &s);
+        assert_int_equal(atomic_load(&s.done), 100);
+        assert_true(atomic_load(&s.done_by[0]) >= 90 || atomic_load(&s.done_by[1]) >= 90);
+    }
+    gn_os_pool_destroy(pool);
+}
+
+typedef struct nest {
+    gn_os_pool *pool;
+    counts *inner;
+    atomic_int loops;
+} nest;
+
+static void count_as(void *ctx, size_t begin, size_t end, int worker)
+{
+    (void)worker;
+    for (size_t i = begin; i < end; i++) {
+        atomic_fetch_add((atomic_int *)ctx + i, 1);
+    }
+}
+
+static void start_inner(void *ctx, size_t begin, size_t end, int worker)
+{
+    nest *n = ctx;
+    (void)worker;
+    for (size_t i = begin; i < end; i++) {
+        gn_os_pool_run(n->pool, MAX_ITEMS, 1, count_as, n->inner->seen);
+        atomic_fetch_add(&n->loops, 1);
+    }
+}
+
+/* A loop started inside a loop of the same pool runs whole on the thread that started it. */
+static void test_nesting(void **state)
+{
+    (void)state;
+    static counts inner;
+    nest n = {.inner = &inner};
+    memset(inner.seen, 0, sizeof inner.seen);
+    assert_int_equal(gn_os_pool_create(3, &n.pool), GN_OK);
+    gn_os_pool_run(n.pool, 40, 1, start_inner, &n);
+    assert_int_equal(atomic_load(&n.loops), 40);
+    for (size_t i = 0; i < MAX_ITEMS; i++) {
+        assert_int_equal(atomic_load(&inner.seen[i]), 40);
+    }
+    gn_os_pool_destroy(n.pool);
+}
+
+/* Destroyed while its workers sleep, or before they have looked at anything. */
+static void test_destroy(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 40; round++) {
+        gn_os_pool *pool = NULL;
+        assert_int_equal(gn_os_pool_create(4, &pool), GN_OK);
+        gn_os_pool_use(pool, 1 + round % 4);
+        if (round % 4 == 1) {
+            nap();
+        }
+        gn_os_pool_destroy(pool);
+    }
+    assert_int_equal(gn_alloc_live(), 0);
+}
+
+/* More chunks than a lane can number. */
+static void test_many_chunks(void **state)
+{
+    (void)state;
+    size_t n = 300000;
+    atomic_int *seen = calloc(n, sizeof *seen);
+    assert_non_null(seen);
+    gn_os_pool *pool = NULL;
+    assert_int_equal(gn_os_pool_create(2, &pool), GN_OK);
+    gn_os_pool_run(pool, n, 1, count_as, seen);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(atomic_load(&seen[i]), 1);
+    }
+    gn_os_pool_destroy(pool);
+    free(seen);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_item_once),
-                                       cmocka_unit_test(test_arguments)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_item_once), cmocka_unit_test(test_use),
+        cmocka_unit_test(test_stealing),        cmocka_unit_test(test_nesting),
+        cmocka_unit_test(test_destroy),         cmocka_unit_test(test_many_chunks),
+        cmocka_unit_test(test_arguments)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
