@@ -127,7 +127,6 @@ static gn_status open_parts(gn_model *m, const char *path, const gn_model_option
     GN_TRY(gn_os_pool_create(n_threads, &m->pool));
     m->info.threads = n_threads;
     m->info.cpu_level = gn_cpu_level_name(gn_kernels_get()->level);
-    m->info.cpu_note = gn_cpu_note();
     m->info.bos = -1;
     m->info.eos = -1;
     uint64_t before_net = gn_alloc_bytes();
