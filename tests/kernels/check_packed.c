@@ -8,6 +8,7 @@
 typedef struct form {
     const char *name;
     gn_packed_type type;
+    gn_packed_scales scales;
     size_t group;
     int zero;
     bool has_min;
@@ -15,7 +16,7 @@ typedef struct form {
 
 static const form forms[] = {
 #define FORM_ROW(type, codes, scales, group, zero, has_min)                                        \
-    {#type, GN_PACKED_##type, group, zero, (has_min) != 0},
+    {#type, GN_PACKED_##type, GN_PACKED_##scales, group, zero, (has_min) != 0},
     GN_PACKED_LIST(FORM_ROW)
 #undef FORM_ROW
 };
@@ -130,9 +131,13 @@ static bool check_dot_case(const kc_row *row, const form *f, const dot_case *c)
     const size_t ldy = 16 + kc_below(5);
     const size_t n_y = kc_strided(c->m, ldy, 16);
     uint8_t *panel = kc_alloc(bytes);
-    if (c->extreme) {
-        memset(panel, kc_below(2) != 0 ? 0xbf : 0, bytes); /* 0xbfbf: -1.9 */
-        memset(panel + bytes / 2, 0xbb, bytes - bytes / 2);
+    if (c->extreme) { /* largest and smallest codes; heads of ordinary numbers */
+        memset(panel, kc_below(2) != 0 ? 0xff : 0, bytes);
+        for (size_t first = 0; first < c->k; first += GN_PACKED_CHUNK) {
+            size_t left = c->k - first < GN_PACKED_CHUNK ? c->k - first : GN_PACKED_CHUNK;
+            fill_panel(panel + gn_packed_bytes(f->type, first),
+                       gn_packed_head_bytes(f->scales, f->group, left / GN_PACKED_BLOCK), true);
+        }
     } else {
         fill_panel(panel, bytes, !c->special);
     }
