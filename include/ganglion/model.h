@@ -43,7 +43,7 @@ typedef struct gn_model_options {
     gn_activations activations;
     uint64_t
         kv_bytes; /* upper limit of the KV pool shared by all sessions; 0: 1/2 of free memory */
-    int32_t prefill_threads; /* of passes with many rows; 0: as many as there are processors */
+    int32_t prefill_threads; /* of passes with more than 16 rows; 0: as many as decode */
     gn_kv_format kv_format;
     gn_cache_mode cache;
     const char *cache_folder; /* NULL: $GANGLION_CACHE_DIR, else the user's cache folder */

@@ -162,6 +162,7 @@ gn_status gn_cli_model_open(const gn_cli_model_args *args, gn_model **out)
     gn_status status = required_path(args->path, &path);
     if (status == GN_OK) {
         gn_model_options options = {.threads = (int32_t)args->threads,
+                                    .prefill_threads = (int32_t)args->prefill_threads,
                                     .activations = (gn_activations)args->activations,
                                     .kv_bytes = args->kv_bytes,
                                     .cache = cache_mode(args)};

@@ -13,7 +13,8 @@
 typedef struct gn_cli_model_args {
     const char *path; /* as given to -m */
     int64_t threads;
-    int activations; /* gn_activations */
+    int64_t prefill_threads; /* 0: as threads */
+    int activations;         /* gn_activations */
     uint64_t kv_bytes;
     int cache; /* of GN_CLI_CACHE_CHOICES */
     bool
@@ -37,6 +38,13 @@ typedef struct gn_cli_model_args {
      .help = "Threads that compute; default: the processors this process may use.",                \
      .min = 1,                                                                                     \
      .max = 1024},                                                                                 \
+        {.name = "threads-prefill",                                                                \
+         .kind = GN_CLI_INT,                                                                       \
+         .offset = offsetof(T, model.prefill_threads),                                             \
+         .value = "T",                                                                             \
+         .help = "Threads that read the prompt; default: as --threads.",                           \
+         .min = 1,                                                                                 \
+         .max = 1024},                                                                             \
         {.name = "activations",                                                                    \
          .kind = GN_CLI_CHOICE,                                                                    \
          .offset = offsetof(T, model.activations),                                                 \

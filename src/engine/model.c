@@ -123,14 +123,19 @@ static gn_status open_parts(gn_model *m, const char *path, const gn_model_option
     GN_TRY(gn_arch_find(&meta, &arch));
     memcpy(m->arch, meta.arch, sizeof m->arch);
     m->info.architecture = m->arch;
-    int n_threads = options->threads != 0 ? options->threads : gn_os_cpu_count();
-    GN_TRY(gn_os_pool_create(n_threads, &m->pool));
-    m->info.threads = n_threads;
+    int n_decode = options->threads != 0 ? options->threads : gn_os_cpu_count();
+    int n_prefill = options->prefill_threads != 0 ? options->prefill_threads : n_decode;
+    GN_TRY(gn_os_pool_create(n_decode > n_prefill ? n_decode : n_prefill, &m->pool));
+    gn_os_pool_use(m->pool, n_prefill); /* of encoders; decoders choose for each pass */
+    m->info.threads = n_decode;
     m->info.cpu_level = gn_cpu_level_name(gn_kernels_get()->level);
     m->info.bos = -1;
     m->info.eos = -1;
     uint64_t before_net = gn_alloc_bytes();
     GN_TRY(arch->encoder ? open_encoder(m, options) : open_decoder(m, options));
+    if (m->net != NULL) {
+        gn_net_set_threads(m->net, n_decode, n_prefill);
+    }
     m->net_bytes = gn_alloc_bytes() - before_net;
     GN_TRY(read_name(m));
     count_weights(m);
@@ -146,6 +151,8 @@ gn_status gn_model_open(const char *path, const gn_model_options *options, gn_mo
     gn_model_options chosen = options != NULL ? *options : (gn_model_options){0};
     GN_REQUIRE(chosen.threads >= 0 && chosen.threads <= MAX_THREADS, GN_E_ARG,
                "threads: found %d, expected 0 to %d", chosen.threads, MAX_THREADS);
+    GN_REQUIRE(chosen.prefill_threads >= 0 && chosen.prefill_threads <= MAX_THREADS, GN_E_ARG,
+               "prefill_threads: found %d, expected 0 to %d", chosen.prefill_threads, MAX_THREADS);
     GN_REQUIRE(chosen.activations == GN_ACTIVATIONS_INT8 ||
                    chosen.activations == GN_ACTIVATIONS_F32,
                GN_E_ARG, "activations: found %d, expected 0 or 1", (int)chosen.activations);

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #define ROW_GRAIN 8 /* rows of a small per-row job that one worker takes at a time */
+#define FEW_ROWS                                                                                   \
+    16u /* a pass of so many is bound by the memory's bandwidth, a larger one by arithmetic */
 
 /* --- norms --- */
 
@@ -264,6 +266,7 @@ void gn_net_forward(gn_net *net, const gn_row *rows, size_t n_rows, float *logit
     assert(n_rows >= 1 && n_rows <= GN_NET_MAX_ROWS);
     net->rows = rows;
     net->n_rows = n_rows;
+    gn_os_pool_use(net->pool, n_rows <= FEW_ROWS ? net->n_threads_few : net->n_threads_many);
     embed(net);
     for (uint32_t i = 0; i < net->hp.n_layer; i++) {
         attention_half(net, i);

@@ -111,6 +111,7 @@ gn_status gn_net_create(const gn_source *source, gn_os_pool *pool, bool exact, g
     net->source = source;
     net->pool = pool;
     net->n_workers = gn_os_pool_threads(pool);
+    gn_net_set_threads(net, net->n_workers, net->n_workers);
     net->kv_type = exact ? GN_KV_F32 : GN_KV_F16;
     gn_status status = init(net);
     if (status != GN_OK) {
@@ -142,6 +143,12 @@ void gn_net_destroy(gn_net *net)
     gn_rope_fini(&net->rope_local);
     gn_weights_fini(&net->w);
     gn_free(net);
+}
+
+void gn_net_set_threads(gn_net *net, int few_rows, int many_rows)
+{
+    net->n_threads_few = few_rows;
+    net->n_threads_many = many_rows;
 }
 
 const gn_hparams *gn_net_hparams(const gn_net *net)

@@ -18,6 +18,9 @@ GN_MUST_USE gn_status gn_net_create(const gn_source *source, gn_os_pool *pool, b
                                     gn_net **out);
 void gn_net_destroy(gn_net *net);
 
+/* Threads of the pool for passes of up to 16 rows, and of more; at first all of them. Not during a pass. */
+void gn_net_set_threads(gn_net *net, int few_rows, int many_rows);
+
 const gn_hparams *gn_net_hparams(const gn_net *net);
 const gn_arch *gn_net_arch(const gn_net *net);
 /* Each matrix that products read, always in the same order: for setting `panels` before the first forward

@@ -25,6 +25,8 @@ struct gn_net {
     const gn_kernels *k;
     gn_os_pool *pool;
     int n_workers;
+    int n_threads_few;  /* that passes of up to FEW_ROWS rows use */
+    int n_threads_many; /* that larger ones use */
     gn_kv_type kv_type;
 
     /* Of one forward pass: */
