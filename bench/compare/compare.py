@@ -7,7 +7,8 @@ there are two builds, and of each the best of its configurations (weights repack
 or off) for the kind of test, found by one short run of all of them before.
 
     compare.py [-m MODEL]... [--tests decode,prefill,…] [-r ROUNDS] [--json]
-    compare.py --record FILE …     add the rounds to FILE as they are measured, and print nothing
+    compare.py --record FILE …     add the rounds to FILE as they are measured, and print nothing; the best
+                                   configurations are kept in FILE.best
     compare.py --report FILE       the table of all rounds recorded in FILE
 """
 import argparse
@@ -105,7 +106,7 @@ class Llama:
         self.driver = peers.llama_build(variant)
         self.path = path
         self.threads = threads
-        self.best = {}
+        self.best = {}  # kind of test: (repack, flash attention)
 
     def command(self, config, kv, tests):
         return [self.driver, self.path, str(self.threads), str(config[0]), str(config[1]), kv,
@@ -189,9 +190,30 @@ class BusyCore:
         self.process.wait()
 
 
+def best_file(options):
+    return pathlib.Path(options.record + ".best") if options.record else None
+
+
+def load_best(name, engines, options):
+    file = best_file(options)
+    kept = json.loads(file.read_text(encoding="utf-8")) if file and file.exists() else {}
+    for engine in engines:
+        if isinstance(engine, Llama):
+            engine.best = {kind: tuple(config) for kind, config in kept.get(f"{name} {engine.name}", {}).items()}
+
+
+def save_best(name, engines, options):
+    file = best_file(options)
+    if file:
+        kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        kept.update({f"{name} {e.name}": e.best for e in engines if isinstance(e, Llama)})
+        file.write_text(json.dumps(kept), encoding="utf-8")
+
+
 def rounds_of(name, path, options):
     """One record for each measurement: {"model", "test", "engine", "config", "value"}."""
     engines = engines_for(path, options)
+    load_best(name, engines, options)
     dead = set()
     for test in options.tests.split(","):
         for engine in engines:  # not within a round, nor beside a busy core
@@ -201,6 +223,7 @@ def rounds_of(name, path, options):
             except Failed as why:
                 dead.add((engine.name, test))
                 peers.say(f"{name}, {test}: {why}")
+        save_best(name, engines, options)
         for number in range(options.rounds):
             turn = number % len(engines)
             for engine in engines[turn:] + engines[:turn]:
@@ -277,7 +300,7 @@ def arguments():
     parser.add_argument("-t", "--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--tests", default=",".join(TESTS), help=f"of {','.join(TESTS)}; default: all")
     parser.add_argument("--peers", help="of llama-plain,llama-amx,xllamacpp,openvino; default: all")
-    parser.add_argument("-r", "--rounds", type=int, default=5)
+    parser.add_argument("-r", "--rounds", type=int, default=5, help="0: only find the best configurations")
     parser.add_argument("--json", action="store_true", help="print JSON on standard output")
     parser.add_argument("--record", metavar="FILE", help="add the rounds to FILE instead of printing a table")
     parser.add_argument("--report", metavar="FILE", help="measure nothing: the table of FILE")
