@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "cli/bandwidth.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/model_path.h"
 #include "cli/out.h"
 #include "ganglion/session.h"
@@ -114,6 +115,13 @@ typedef struct bench {
     uint64_t private_bytes;
     gn_cli_json json;
 } bench;
+
+/* Waiting for the cache file takes Ctrl-C for itself, so that it is asked for from then on. */
+static gn_status not_interrupted(void)
+{
+    GN_REQUIRE(!gn_cli_interrupt_pending(), GN_E_CANCELLED, "interrupted");
+    return GN_OK;
+}
 
 /* --- one test --- */
 
@@ -235,7 +243,10 @@ static gn_status run_depth(bench *b, int64_t depth)
         const test *t = &b->tests[i % b->n_tests];
         size_t round = i / b->n_tests;
         gn_cli_progress_at(&progress, i);
-        status = round == 0 ? warm_up(b, t) : run_once(b, t, t->n, &t->rates[round - 1]);
+        status = not_interrupted();
+        if (status == GN_OK) {
+            status = round == 0 ? warm_up(b, t) : run_once(b, t, t->n, &t->rates[round - 1]);
+        }
     }
     gn_cli_progress_end(&progress);
     for (size_t i = 0; status == GN_OK && i < b->n_tests; i++) {
@@ -258,6 +269,7 @@ static gn_status run_depth(bench *b, int64_t depth)
 static gn_status cold_start(bench *b)
 {
     const gn_cli_model_args *m = &b->options->model;
+    static const char *const caches[] = {"auto", "read", "off"}; /* GN_CLI_CACHE_CHOICES */
     char threads[16];
     (void)snprintf(threads, sizeof threads, "%d", b->info.threads);
     const char *const argv[] = {GN_OS_SELF,
@@ -268,6 +280,8 @@ static gn_status cold_start(bench *b)
                                 threads,
                                 "--activations",
                                 m->activations == GN_ACTIVATIONS_F32 ? "f32" : "int8",
+                                "--cache",
+                                caches[m->cache],
                                 "--raw",
                                 "-p",
                                 "The quick brown fox",
@@ -383,6 +397,7 @@ static void print_head(bench *b)
     gn_cli_json_str(json, "cpu", cpu);
     gn_cli_json_str(json, "level", b->info.cpu_level);
     gn_cli_json_int(json, "threads", b->info.threads);
+    gn_cli_json_uint(json, "cache_bytes", b->info.cache_bytes);
     gn_cli_json_str(json, "version", gn_version());
     gn_cli_json_str(json, "commit", gn_version_commit());
     gn_cli_json_array(json, "results");
@@ -407,14 +422,27 @@ static gn_status make_buffers(bench *b, size_t n_ids)
     return GN_OK;
 }
 
+/* Open the model as its later starts find it: with its packed weights in their cache file. */
+static gn_status open_model(bench *b)
+{
+    GN_TRY(gn_cli_model_open(&b->options->model, &b->model));
+    if (!gn_model_cache_wait(b->model, 0, NULL, NULL)) {
+        gn_cli_model_close(b->model);
+        b->model = NULL;
+        GN_TRY(not_interrupted());
+        GN_TRY(gn_cli_model_open(&b->options->model, &b->model));
+    }
+    b->info = gn_model_get_info(b->model);
+    return GN_OK;
+}
+
 static gn_status bench_run(bench *b)
 {
     const options *o = b->options;
     size_t longest = most(&o->prompt) > most(&o->generate) ? most(&o->prompt) : most(&o->generate);
     size_t n_ctx = most(&o->depth) + (longest > 0 ? longest : 1);
     gn_session_options session_options = {.n_ctx = (int32_t)n_ctx};
-    GN_TRY(gn_cli_model_open(&o->model, &b->model));
-    b->info = gn_model_get_info(b->model);
+    GN_TRY(open_model(b));
     if (n_ctx > (size_t)b->info.n_ctx_train) {
         (void)fprintf(stderr,
                       "ganglion bench: %zu tokens are more than the context of %d that the model "

@@ -37,15 +37,8 @@ uint64_t gn_net_read_bytes(const gn_net *net);
  * back. */
 uint64_t gn_net_kv_read_bytes(const gn_net *net, uint32_t n_ctx);
 
-/* What is mapped of a model's weights once passes have run. */
-typedef struct gn_net_mapped {
-    uint64_t tensors; /* bytes of tensors that are read where the model's file has them */
-    uint64_t panels;  /* bytes of packed panels in use, which stand for other tensors */
-    const gn_view
-        *embd; /* an embedding matrix of its own, counted in neither; NULL: there is none */
-} gn_net_mapped;
-
-gn_net_mapped gn_net_get_mapped(const gn_net *net);
+/* The matrix whose rows tokens begin with; the output's own data where the two are tied. */
+const gn_view *gn_net_token_embd(const gn_net *net);
 
 typedef struct gn_row {
     int32_t id; /* 0 .. n_vocab-1 */

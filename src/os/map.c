@@ -112,7 +112,25 @@ void gn_os_unmap(gn_os_map *map)
     }
 }
 
-#define AROUND_PAGES 512 /* looked at, with the page asked for in the middle */
+#define ENTRIES 512 /* pages looked at at a time */
+
+/* Entries of /proc/self/pagemap for pages [begin, begin + n ≤ ENTRIES); false where the system has none. */
+static bool read_pagemap(uintptr_t begin, size_t n, uint64_t entries[ENTRIES])
+{
+    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return false;
+    }
+    ssize_t want = (ssize_t)(n * sizeof *entries);
+    bool ok = pread(fd, entries, (size_t)want, (off_t)(begin * sizeof *entries)) == want;
+    (void)close(fd);
+    return ok;
+}
+
+static bool is_present(uint64_t entry)
+{
+    return entry >> 63 != 0;
+}
 
 size_t gn_os_mapped_around(const void *data, size_t bytes, const void *p)
 {
@@ -120,26 +138,37 @@ size_t gn_os_mapped_around(const void *data, size_t bytes, const void *p)
     uintptr_t first = (uintptr_t)data / page;
     uintptr_t last = ((uintptr_t)data + bytes - 1) / page;
     uintptr_t at = (uintptr_t)p / page;
-    uintptr_t begin = at - first > AROUND_PAGES / 2 ? at - AROUND_PAGES / 2 : first;
-    uintptr_t end = last - at > AROUND_PAGES / 2 ? at + AROUND_PAGES / 2 : last + 1;
+    uintptr_t begin = at - first > ENTRIES / 2 ? at - ENTRIES / 2 : first;
+    uintptr_t end = last - at >= ENTRIES / 2 ? at + ENTRIES / 2 : last + 1;
+    uint64_t entries[ENTRIES];
     (void)*(const volatile unsigned char *)p; /* maps it */
-    uint64_t entries[AROUND_PAGES]; /* of /proc/self/pagemap: the highest bit says "present" */
-    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return 0;
-    }
-    ssize_t want = (ssize_t)((end - begin) * sizeof *entries);
-    bool ok = pread(fd, entries, (size_t)want, (off_t)(begin * sizeof *entries)) == want;
-    (void)close(fd);
-    if (!ok) {
+    if (!read_pagemap(begin, end - begin, entries)) {
         return 0;
     }
     size_t n = 1;
-    for (uintptr_t i = at + 1; i < end && entries[i - begin] >> 63 != 0; i++) {
+    for (uintptr_t i = at + 1; i < end && is_present(entries[i - begin]); i++) {
         n++;
     }
-    for (uintptr_t i = at; i > begin && entries[i - 1 - begin] >> 63 != 0; i--) {
+    for (uintptr_t i = at; i > begin && is_present(entries[i - 1 - begin]); i--) {
         n++;
+    }
+    return n * page;
+}
+
+size_t gn_os_mapped_bytes(const void *data, size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uintptr_t end = ((uintptr_t)data + bytes - 1) / page + 1;
+    uint64_t entries[ENTRIES];
+    size_t n = 0;
+    for (uintptr_t begin = (uintptr_t)data / page; bytes != 0 && begin < end; begin += ENTRIES) {
+        size_t count = end - begin < ENTRIES ? end - begin : ENTRIES;
+        if (!read_pagemap(begin, count, entries)) {
+            return 0;
+        }
+        for (size_t i = 0; i < count; i++) {
+            n += is_present(entries[i]);
+        }
     }
     return n * page;
 }

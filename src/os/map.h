@@ -33,6 +33,10 @@ void gn_os_unmap(gn_os_map *map);
  * further than `data`. 0 where the system does not say. */
 size_t gn_os_mapped_around(const void *data, size_t bytes, const void *p);
 
+/* How many of the bytes of the pages of data[0 .. bytes) are mapped into this process by now. Touches none. 0 where
+ * the system does not say. */
+size_t gn_os_mapped_bytes(const void *data, size_t bytes);
+
 /* Programs only, once, before threads: on SIGBUS print one line, PREFIX, the file's path and what happened
  * to it, to standard error and _exit with `exit_code`. `prefix` must stay valid. */
 void gn_os_guard_maps(const char *prefix, int exit_code);

@@ -51,6 +51,20 @@ def test_peak(name, ctx, users):
     assert told["memory"]["total"] == pytest.approx(peak, rel=0.03), told
 
 
+def test_peak_with_a_cache_file(tmp_path, monkeypatch):
+    path = path_of("smollm2-135m")
+    monkeypatch.setenv("GANGLION_CACHE", "auto")
+    monkeypatch.setenv("GANGLION_CACHE_DIR", str(tmp_path))
+    args = ["bench", "-m", path, "-p", "0", "-n", "1", "-d", "511", "-b", "2", "-t", "2", "-r", "1", "--no-extras",
+            "--json"]
+    ganglion(*args)  # writes the file, which maps other pages
+    run = json.loads(ganglion(*args).stdout)
+    told = plan("-m", path, "--ctx", "512", "--users", "2", "-t", "2", "--bandwidth", "20")
+    assert told["memory"]["cache_file"] > 0 and run["cache_bytes"] > 0
+    peak = next(row["peak_bytes"] for row in run["results"] if row["test"] == "memory")
+    assert told["memory"]["total"] == pytest.approx(peak, rel=0.03), told
+
+
 def test_sums():
     told = plan("-m", LLAMA, "--ctx", "100", "--users", "3", "--bandwidth", "1")
     memory = dict(told["memory"])

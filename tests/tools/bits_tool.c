@@ -99,7 +99,7 @@ static void run_way(const way *w, gn_kv_format kv, bool first)
     (void)snprintf(what, sizeof what, "kv %s, threads %d and %d, chunks of %d, pages %s, cache %s",
                    kv_names[kv], w->threads, w->prefill_threads, w->chunk,
                    w->shuffle != 0 ? "shuffled" : "in order",
-                   w->cache == GN_CACHE_OFF ? "off" : "read");
+                   gn_model_get_info(model).cache_bytes != 0 ? "read" : "off");
     for (size_t i = 0; i < n; i++) {
         if (first) {
             expected[i] = hash(logits + i * n_vocab);
