@@ -103,9 +103,10 @@ typedef struct gn_plan {
     uint64_t kv_read_bytes_per_tok; /* of one user's keys and values, with n_ctx tokens before it */
 } gn_plan;
 
-/* The plan of an open model for n_ctx tokens (0: the model's own context length) of each of n_users sessions. Touches
- * the norms and a few pages of the embedding, to see in what pieces the system maps them; computes nothing, and the model may be
- * larger than the machine. Exact where no other thread used the library while the model was opened. GN_E_ARG. */
+/* The plan of an open model for n_ctx tokens (0: the model's own context length) of each of n_users
+ * sessions. Touches the norms and a few pages of the embedding, to see in what pieces the system maps them;
+ * computes nothing, and the model may be larger than the machine. Exact where no other thread used the
+ * library while the model was opened. GN_E_ARG. */
 GN_MUST_USE GN_API gn_status gn_model_plan(const gn_model *model, int32_t n_ctx, int32_t n_users,
                                            gn_plan *out);
 
