@@ -383,6 +383,11 @@ void gn_os_pool_use(gn_os_pool *pool, int n_threads)
     }
 }
 
+unsigned gn_os_pool_loops(const gn_os_pool *pool)
+{
+    return pool != NULL ? atomic_load_explicit(&pool->loop, memory_order_relaxed) : 0;
+}
+
 /* --- loops --- */
 
 void gn_os_pool_run(gn_os_pool *pool, size_t n_items, size_t grain, gn_os_pool_fn *fn, void *ctx)

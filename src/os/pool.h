@@ -21,6 +21,9 @@ int gn_os_pool_threads(const gn_os_pool *pool);
  * gn_os_pool_run(), between loops. */
 void gn_os_pool_use(gn_os_pool *pool, int n_threads);
 
+/* Loops run by more than the caller so far, modulo 2^32: each is one wait for all that take part. */
+unsigned gn_os_pool_loops(const gn_os_pool *pool);
+
 /* Run fn over [0, n_items) in chunks of `grain` items (≥ 1; more where there are over 65,535 chunks);
  * returns when all are done. Each thread starts with its share of the chunks, neighbours in order, and
  * whoever is done takes from the others: which worker gets which chunk varies, results must not depend on it.

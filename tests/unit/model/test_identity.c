@@ -75,7 +75,13 @@ static float *compute(const gn_source *source, bool exact, way w)
         }
         assert_int_equal(gn_kv_table_reserve(&tables[0], start + m), GN_OK);
         assert_int_equal(gn_kv_table_reserve(&tables[1], tables[1].n_tok + 3), GN_OK);
+        unsigned loops = gn_os_pool_loops(pool);
         gn_net_forward(net, rows, n, logits + (size_t)start * n_vocab, NULL);
+        loops = gn_os_pool_loops(pool) - loops;
+        if (n == 1 && gn_net_hparams(net)->n_expert == 0) {
+            /* q k v, attention, o, gate and up, down; and the output matrix. */
+            assert_in_range(loops, 0, 5 * gn_net_hparams(net)->n_layer + 1);
+        }
         start += m;
         tables[0].n_tok = start;
         tables[1].n_tok += w.beside ? 3 : 0;
