@@ -67,7 +67,8 @@ GN_API bool gn_model_cache_wait(gn_model *model, int32_t ms, uint64_t *done, uin
 typedef struct gn_model_info {
     const char *architecture; /* "llama" … ; borrowed from the model, as all strings here */
     const char *name;         /* general.name, or "" */
-    const char *cpu_level;    /* level of the kernels in use: "ref", "avx2", "vnni", "neon" … */
+    const char *cpu_level; /* level of the kernels in use: "ref", "avx2", "vnni", "amx", "neon" … */
+    const char *cpu_note; /* one line on a level that is advertised but does not work; or NULL */
     int32_t threads;
     int32_t n_vocab; /* rows of the logits */
     int32_t n_embd;

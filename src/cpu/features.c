@@ -1,8 +1,10 @@
 /* Detection of instruction sets: CPUID and the state that the operating system saves (XCR0) on x86,
- * the kernel's capability words on Arm. The result is computed once. */
+ * the kernel's capability words on Arm. The result is computed once. What is advertised costs nothing to
+ * know; the top level of x86 must also be seen to work (x86_amx.c), which is put off until it matters. */
 #include "cpu/features.h"
 
 #include "base/status.h"
+#include "cpu/amx.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -40,7 +42,8 @@ static bool all_set(uint32_t word, uint32_t bits)
     return (word & bits) == bits;
 }
 
-gn_cpu_level gn_cpu_detect(void)
+/* The highest level that is advertised. */
+static gn_cpu_level find_advertised(void)
 {
     uint32_t eax = 0;
     uint32_t ebx = 0;
@@ -52,6 +55,8 @@ gn_cpu_level gn_cpu_detect(void)
     }
     const uint64_t ymm_state = 0x06; /* SSE and AVX */
     const uint64_t zmm_state = 0xe6; /* and opmask, upper halves, upper registers */
+    const uint64_t tile_state = 0x60000;
+    const uint32_t amx = 1u << 24 | 1u << 25; /* AMX-TILE, AMX-INT8 */
     uint64_t xcr0 = read_xcr0();
     if ((xcr0 & ymm_state) != ymm_state || __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 ||
         !all_set(ebx, bit_AVX2 | bit_BMI2)) {
@@ -62,12 +67,12 @@ gn_cpu_level gn_cpu_detect(void)
         !all_set(ecx, bit_AVX512VNNI)) {
         return GN_CPU_AVX2;
     }
-    return GN_CPU_VNNI;
+    return (xcr0 & tile_state) == tile_state && all_set(edx, amx) ? GN_CPU_AMX : GN_CPU_VNNI;
 }
 
 #elif GN_ARCH_ARM64 && defined(__linux__)
 
-gn_cpu_level gn_cpu_detect(void)
+static gn_cpu_level find_advertised(void)
 {
     /* Bits of AT_HWCAP in the Linux arm64 ABI: FPHP 9, ASIMDHP 10, ASIMDDP 20. */
     const unsigned long wanted = 1UL << 9 | 1UL << 10 | 1UL << 20;
@@ -76,16 +81,62 @@ gn_cpu_level gn_cpu_detect(void)
 
 #else
 
-gn_cpu_level gn_cpu_detect(void)
+static gn_cpu_level find_advertised(void)
 {
     return GN_CPU_REF;
 }
 
 #endif
 
+static pthread_once_t detect_once = PTHREAD_ONCE_INIT;
+static gn_cpu_level detected;
+static char note[128];
+
+#if GN_ARCH_X86
+
+static gn_cpu_amx_test *amx_test = gn_cpu_amx_multiply;
+
+void gn_cpu_set_amx_test(int (*test)(void))
+{
+    amx_test = test;
+}
+
+static void detect(void)
+{
+    char why[64];
+    detected = find_advertised();
+    if (detected == GN_CPU_AMX && !gn_cpu_amx_usable(amx_test, why, sizeof why)) {
+        detected = GN_CPU_VNNI;
+        (void)snprintf(note, sizeof note, "AMX is advertised but not used: %s", why);
+    }
+}
+
+#else
+
+void gn_cpu_set_amx_test(int (*test)(void))
+{
+    (void)test;
+}
+
+static void detect(void)
+{
+    detected = find_advertised();
+}
+
+#endif
+
+gn_cpu_level gn_cpu_detect(void)
+{
+    (void)pthread_once(&detect_once, detect);
+    return detected;
+}
+
 bool gn_cpu_has(gn_cpu_level level)
 {
-    return level < GN_CPU_N_LEVELS && levels[level].here && level <= gn_cpu_detect();
+    if (level >= GN_CPU_N_LEVELS || !levels[level].here || level > find_advertised()) {
+        return false;
+    }
+    return level != GN_CPU_AMX || gn_cpu_detect() == GN_CPU_AMX;
 }
 
 const char *gn_cpu_level_name(gn_cpu_level level)
@@ -96,12 +147,19 @@ const char *gn_cpu_level_name(gn_cpu_level level)
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static gn_cpu_level active;
 static bool env_refused;
+static const char *active_note;
+
+static void choose_detected(void)
+{
+    active = gn_cpu_detect();
+    active_note = note[0] != '\0' ? note : NULL;
+}
 
 static void choose(void)
 {
-    active = gn_cpu_detect();
     const char *wanted = getenv("GANGLION_CPU");
     if (wanted == NULL || wanted[0] == '\0') {
+        choose_detected();
         return;
     }
     for (gn_cpu_level level = GN_CPU_REF; level < GN_CPU_N_LEVELS; level++) {
@@ -110,6 +168,7 @@ static void choose(void)
             return;
         }
     }
+    choose_detected();
     env_refused = true;
 }
 
@@ -136,4 +195,10 @@ gn_cpu_level gn_cpu_active(void)
 {
     (void)pthread_once(&once, choose);
     return active;
+}
+
+const char *gn_cpu_note(void)
+{
+    (void)pthread_once(&once, choose);
+    return active_note;
 }

@@ -14,11 +14,13 @@
  * ref   plain C, any processor
  * avx2  AVX2, FMA, F16C, BMI2
  * vnni  avx2 and AVX-512 F, BW, VL, DQ, VNNI
+ * amx   vnni and AMX with int8 tiles, permitted by the operating system and seen to work
  * neon  Armv8.2 with the dot product and half precision extensions */
 #define GN_CPU_LEVEL_LIST(X)                                                                       \
     X(REF, "ref", 1)                                                                               \
     X(AVX2, "avx2", GN_ARCH_X86)                                                                   \
     X(VNNI, "vnni", GN_ARCH_X86)                                                                   \
+    X(AMX, "amx", GN_ARCH_X86)                                                                     \
     X(NEON, "neon", GN_ARCH_ARM64)
 
 typedef enum gn_cpu_level {
@@ -28,11 +30,19 @@ typedef enum gn_cpu_level {
         GN_CPU_N_LEVELS
 } gn_cpu_level;
 
-/* The highest level that the processor and the operating system support. */
+/* The highest level that the processor and the operating system support. Found on the first call, which
+ * may run a short test in a child process; thread-safe. */
 gn_cpu_level gn_cpu_detect(void);
 
 /* Whether this build has the level and this machine can run it. */
 bool gn_cpu_has(gn_cpu_level level);
+
+/* One line on a level that the processor advertises and that was not chosen because it does not work here,
+ * for the program to print once; NULL where there is none. Static storage; thread-safe. */
+const char *gn_cpu_note(void);
+
+/* Tests only: a self-test that stands in for that of AMX; set before anything asks for the level. */
+void gn_cpu_set_amx_test(int (*test)(void));
 
 /* "avx2" for GN_CPU_AVX2. Static storage. */
 const char *gn_cpu_level_name(gn_cpu_level level);

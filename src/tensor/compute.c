@@ -16,6 +16,7 @@
 #define PIECE           GN_ACTS_PIECE /* elements of a row unpacked at a time, a multiple of all blocks */
 #define F16_ROWS        4u /* activation rows multiplied with rows of halves as they are */
 #define PACKED_ROWS     GN_ACTS_FEW_ROWS /* planes multiplied straight from a packed panel */
+#define HANDED_OVER     64u              /* planes whose results go to y together */
 #define CHUNKS_A_WORKER 8u               /* chunks of a parallel loop per worker, for balance, */
 #define CHUNK_BYTES     65536u           /* and about the most bytes of weights in one */
 
@@ -218,73 +219,111 @@ static const uint8_t *row_at(const gn_view *w, size_t row)
     return (const uint8_t *)w->data + row * w->row_bytes;
 }
 
-/* All planes with one panel, into the tile; its rows come from the file's blocks. */
-static void multiply_blocks(const gn_compute *c, const product *p, size_t k, size_t row,
-                            size_t n_rows, scratch *s)
+/* One product of all planes with the 16 weight rows from `row` on, n_rows of which exist. */
+typedef struct strip {
+    const gn_compute *c;
+    const product *p;
+    size_t m;        /* rows of activations */
+    size_t n_planes; /* with the second planes */
+    size_t k;
+    size_t row;
+    size_t n_rows;
+    scratch *s;
+} strip;
+
+/* Results of planes [first, end) from the tile to y, a row's second plane added to its first. */
+static void hand_over(const strip *t, size_t first, size_t end)
 {
-    const type_ops *ops = &p->ops;
-    gn_k_dot_panel_fn *dot =
-        ops->group == 32 ? c->kernels->dot_panel_g32 : c->kernels->dot_panel_g16;
-    size_t n_planes = gn_q8_acts_planes(&c->q8);
-    const uint8_t *rows = row_at(p->w, row);
-    const uint8_t *ahead = rows; /* the same piece of the next panel, its bytes taken in order */
-    if (row + 2 * PANEL_ROWS <= p->n_out) {
-        ahead = row_at(p->w, row + PANEL_ROWS);
+    float *y = t->p->y + t->row;
+    const float *tile = t->s->tile;
+    for (size_t i = first; i < end && i < t->m; i++) {
+        memcpy(y + i * t->p->ldy, tile + i * PANEL_ROWS, t->n_rows * sizeof(float));
     }
-    for (size_t first = 0; first < k; first += PIECE) {
-        size_t n = k - first < PIECE ? k - first : PIECE;
-        gn_q8_part part = gn_q8_acts_part(&c->q8, 0, first);
-        ops->panel(rows, p->w->row_bytes, n_rows, n, ahead, s->q, s->scale, s->min);
-        dot(n, s->q, s->scale, ops->has_min ? s->min : NULL, ops->zero, n_planes, part.q, part.ld,
-            part.scale, part.sum, s->tile, PANEL_ROWS, first != 0);
+    for (size_t i = first < t->m ? t->m : first; i < end; i++) {
+        float *sum = y + t->c->q8.second_of[i - t->m] * t->p->ldy;
+        for (size_t r = 0; r < t->n_rows; r++) {
+            sum[r] += tile[i * PANEL_ROWS + r];
+        }
+    }
+}
+
+/* All planes with elements [first, first + n) of the panel, which lie unpacked in the scratch memory. The
+ * last piece goes by blocks of planes: their lines of y, which are far apart, are asked for while the block
+ * is computed, and take its results from the first-level cache. */
+static void multiply_piece(const strip *t, size_t first, size_t n)
+{
+    const type_ops *ops = &t->p->ops;
+    const scratch *s = t->s;
+    gn_k_dot_panel_fn *dot =
+        ops->group == 32 ? t->c->kernels->dot_panel_g32 : t->c->kernels->dot_panel_g16;
+    const bool last = first + n == t->k;
+    const size_t step = last ? HANDED_OVER : t->n_planes;
+    for (size_t i = 0; i < t->n_planes; i += step) {
+        size_t m = t->n_planes - i < step ? t->n_planes - i : step;
+        for (size_t j = i; last && j < i + m && j < t->m; j++) {
+            GN_WILL_WRITE(t->p->y + j * t->p->ldy + t->row);
+        }
+        gn_q8_part part = gn_q8_acts_part(&t->c->q8, i, first);
+        dot(n, s->q, s->scale, ops->has_min ? s->min : NULL, ops->zero, m, part.q, part.ld,
+            part.scale, part.sum, s->tile + i * PANEL_ROWS, PANEL_ROWS, first != 0);
+        if (last) {
+            hand_over(t, i, i + m);
+        }
+    }
+}
+
+/* The panel's rows come from the file's blocks. */
+static void multiply_blocks(const strip *t)
+{
+    const product *p = t->p;
+    const scratch *s = t->s;
+    const uint8_t *rows = row_at(p->w, t->row);
+    const uint8_t *ahead = rows; /* the same piece of the next panel, its bytes taken in order */
+    if (t->row + 2 * PANEL_ROWS <= p->n_out) {
+        ahead = row_at(p->w, t->row + PANEL_ROWS);
+    }
+    for (size_t first = 0; first < t->k; first += PIECE) {
+        size_t n = t->k - first < PIECE ? t->k - first : PIECE;
+        p->ops.panel(rows, p->w->row_bytes, t->n_rows, n, ahead, s->q, s->scale, s->min);
+        multiply_piece(t, first, n);
         rows += p->piece_bytes;
         ahead += PANEL_ROWS * p->piece_bytes;
     }
 }
 
-/* All planes with one packed panel, into the tile: few of them straight from it, many by way of the
- * unpacked form, which then pays. */
-static void multiply_packed(const gn_compute *c, const product *p, size_t k, size_t row, scratch *s)
+/* The panel is packed: few planes are multiplied straight from it, many by way of the unpacked form, which
+ * then pays. */
+static void multiply_packed(const strip *t)
 {
-    const type_ops *ops = &p->ops;
-    const uint8_t *panel = (const uint8_t *)p->w->panels + row / PANEL_ROWS * p->panel_bytes;
-    size_t n_planes = gn_q8_acts_planes(&c->q8);
-    if (n_planes <= PACKED_ROWS) {
-        gn_q8_part part = gn_q8_acts_part(&c->q8, 0, 0);
-        c->kernels->dot_packed(ops->packed, k, panel, n_planes, part.q, part.ld, part.scale,
-                               part.sum, s->tile, PANEL_ROWS);
+    const type_ops *ops = &t->p->ops;
+    const scratch *s = t->s;
+    const gn_kernels *kernels = t->c->kernels;
+    const uint8_t *panel =
+        (const uint8_t *)t->p->w->panels + t->row / PANEL_ROWS * t->p->panel_bytes;
+    if (t->n_planes <= PACKED_ROWS) {
+        gn_q8_part part = gn_q8_acts_part(&t->c->q8, 0, 0);
+        kernels->dot_packed(ops->packed, t->k, panel, t->n_planes, part.q, part.ld, part.scale,
+                            part.sum, s->tile, PANEL_ROWS);
+        hand_over(t, 0, t->n_planes);
         return;
     }
-    gn_k_dot_panel_fn *dot =
-        ops->group == 32 ? c->kernels->dot_panel_g32 : c->kernels->dot_panel_g16;
-    for (size_t first = 0; first < k; first += PIECE) {
-        size_t n = k - first < PIECE ? k - first : PIECE;
-        gn_q8_part part = gn_q8_acts_part(&c->q8, 0, first);
-        c->kernels->unpack_packed(ops->packed, n, panel + gn_packed_bytes(ops->packed, first), s->q,
-                                  s->scale, s->min);
-        dot(n, s->q, s->scale, ops->has_min ? s->min : NULL, ops->zero, n_planes, part.q, part.ld,
-            part.scale, part.sum, s->tile, PANEL_ROWS, first != 0);
+    for (size_t first = 0; first < t->k; first += PIECE) {
+        size_t n = t->k - first < PIECE ? t->k - first : PIECE;
+        kernels->unpack_packed(ops->packed, n, panel + gn_packed_bytes(ops->packed, first), s->q,
+                               s->scale, s->min);
+        multiply_piece(t, first, n);
     }
 }
 
-/* Rows [row, row + n_rows) of one product, n_rows ≤ 16, on the integer path: all planes go into the tile,
- * then to y, a row's second plane added to its first. */
+/* Rows [row, row + n_rows) of one product, n_rows ≤ 16, on the integer path. */
 static void run_panel(const gn_compute *c, const product *p, const gn_acts *acts, size_t row,
                       size_t n_rows, scratch *s)
 {
+    const strip t = {c, p, acts->m, gn_q8_acts_planes(&c->q8), acts->k, row, n_rows, s};
     if (p->panel_bytes != 0) {
-        multiply_packed(c, p, acts->k, row, s);
+        multiply_packed(&t);
     } else {
-        multiply_blocks(c, p, acts->k, row, n_rows, s);
-    }
-    for (size_t i = 0; i < acts->m; i++) {
-        memcpy(p->y + i * p->ldy + row, s->tile + i * PANEL_ROWS, n_rows * sizeof(float));
-    }
-    for (size_t i = acts->m; i < gn_q8_acts_planes(&c->q8); i++) {
-        float *y = p->y + c->q8.second_of[i - acts->m] * p->ldy + row;
-        for (size_t r = 0; r < n_rows; r++) {
-            y[r] += s->tile[i * PANEL_ROWS + r];
-        }
+        multiply_blocks(&t);
     }
 }
 

@@ -1,6 +1,7 @@
 /* cpu/features: levels, and GANGLION_CPU. The level is chosen once a process, so each case is a child
  * process of its own; its exit status is the result. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -81,6 +82,96 @@ static void test_levels_are_a_chain(void **state)
     assert_string_equal(gn_cpu_level_name(GN_CPU_N_LEVELS), "?");
 }
 
+/* Self-tests that stand in for AMX's. */
+static int faults(void)
+{
+    (void)raise(SIGILL);
+    return 0;
+}
+
+static int is_wrong(void)
+{
+    return 1;
+}
+
+static int hangs(void)
+{
+    while (pause() != 0) {
+    }
+    return 0;
+}
+
+/* With a self-test that fails, 0 where the level falls back and one line says why. */
+static int falls_back(int (*test)(void), const char *why)
+{
+    gn_cpu_set_amx_test(test);
+    if (gn_cpu_init() != GN_OK || gn_cpu_active() != GN_CPU_VNNI || gn_cpu_has(GN_CPU_AMX)) {
+        return 1;
+    }
+    const char *note = gn_cpu_note();
+    return note != NULL && strstr(note, why) != NULL && strchr(note, '\n') == NULL ? 0 : 2;
+}
+
+static int falls_back_on_fault(const char *wanted)
+{
+    (void)wanted;
+    return falls_back(faults, "signal 4");
+}
+
+static int falls_back_on_wrong_numbers(const char *wanted)
+{
+    (void)wanted;
+    return falls_back(is_wrong, "wrong numbers");
+}
+
+static int falls_back_on_hang(const char *wanted)
+{
+    (void)wanted;
+    return falls_back(hangs, "signal 14");
+}
+
+/* The program's own handlers and children stay its own: the fault of the self-test reaches no handler
+ * here, and nobody who waits for children finds one. */
+static void not_expected(int signal)
+{
+    (void)signal;
+    _exit(9);
+}
+
+static int falls_back_unseen(const char *wanted)
+{
+    (void)wanted;
+    (void)signal(SIGILL, not_expected);
+    (void)signal(SIGCHLD, not_expected);
+    int result = falls_back(faults, "signal 4");
+    return result == 0 && waitpid(-1, NULL, 0) == -1 ? result : 3;
+}
+
+static int works(void)
+{
+    return 0;
+}
+
+static int is_advertised(const char *wanted)
+{
+    (void)wanted;
+    gn_cpu_set_amx_test(works);
+    return gn_cpu_has(GN_CPU_AMX) ? 0 : 1;
+}
+
+/* Before the tests that ask this process for its level, which is found only once. */
+static void test_amx_that_faults_is_not_used(void **state)
+{
+    (void)state;
+    if (in_child(is_advertised, "") != 0) {
+        skip();
+    }
+    assert_int_equal(in_child(falls_back_on_fault, ""), 0);
+    assert_int_equal(in_child(falls_back_on_wrong_numbers, ""), 0);
+    assert_int_equal(in_child(falls_back_on_hang, ""), 0);
+    assert_int_equal(in_child(falls_back_unseen, ""), 0);
+}
+
 static void test_ref_table_is_plain(void **state)
 {
     (void)state;
@@ -97,6 +188,7 @@ static void test_ref_table_is_plain(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_amx_that_faults_is_not_used),
         cmocka_unit_test(test_levels_can_be_chosen),
         cmocka_unit_test(test_unknown_is_refused),
         cmocka_unit_test(test_levels_are_a_chain),
