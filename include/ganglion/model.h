@@ -68,7 +68,6 @@ typedef struct gn_model_info {
     const char *architecture; /* "llama" … ; borrowed from the model, as all strings here */
     const char *name;         /* general.name, or "" */
     const char *cpu_level; /* level of the kernels in use: "ref", "avx2", "vnni", "amx", "neon" … */
-    const char *cpu_note; /* one line on a level that is advertised but does not work; or NULL */
     int32_t threads;
     int32_t n_vocab; /* rows of the logits */
     int32_t n_embd;

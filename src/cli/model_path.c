@@ -7,7 +7,6 @@
 #include "cli/out.h"
 
 #include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -157,17 +156,6 @@ void gn_cli_model_close(gn_model *model)
     gn_model_close(model);
 }
 
-/* What the processor promises and does not keep, on standard error, once a run. */
-static void tell_cpu_note(const gn_model *model)
-{
-    static bool told;
-    const char *note = gn_model_get_info(model).cpu_note;
-    if (note != NULL && !told) {
-        (void)fprintf(stderr, "ganglion: %s\n", note);
-        told = true;
-    }
-}
-
 gn_status gn_cli_model_open(const gn_cli_model_args *args, gn_model **out)
 {
     gn_buf path = {0};
@@ -179,9 +167,6 @@ gn_status gn_cli_model_open(const gn_cli_model_args *args, gn_model **out)
                                     .kv_bytes = args->kv_bytes,
                                     .cache = cache_mode(args)};
         status = gn_model_open(path.data, &options, out);
-    }
-    if (status == GN_OK) {
-        tell_cpu_note(*out);
     }
     gn_buf_fini(&path);
     return status;

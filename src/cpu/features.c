@@ -3,6 +3,7 @@
  * know; the top level of x86 must also be seen to work (x86_amx.c), which is put off until it matters. */
 #include "cpu/features.h"
 
+#include "base/log.h"
 #include "base/status.h"
 #include "cpu/amx.h"
 
@@ -90,7 +91,7 @@ static gn_cpu_level find_advertised(void)
 
 static pthread_once_t detect_once = PTHREAD_ONCE_INIT;
 static gn_cpu_level detected;
-static char note[128];
+static char why_no_amx[64]; /* though advertised */
 
 #if GN_ARCH_X86
 
@@ -103,11 +104,9 @@ void gn_cpu_set_amx_test(int (*test)(void))
 
 static void detect(void)
 {
-    char why[64];
     detected = find_advertised();
-    if (detected == GN_CPU_AMX && !gn_cpu_amx_usable(amx_test, why, sizeof why)) {
+    if (detected == GN_CPU_AMX && !gn_cpu_amx_usable(amx_test, why_no_amx, sizeof why_no_amx)) {
         detected = GN_CPU_VNNI;
-        (void)snprintf(note, sizeof note, "AMX is advertised but not used: %s", why);
     }
 }
 
@@ -147,12 +146,13 @@ const char *gn_cpu_level_name(gn_cpu_level level)
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static gn_cpu_level active;
 static bool env_refused;
-static const char *active_note;
 
 static void choose_detected(void)
 {
     active = gn_cpu_detect();
-    active_note = note[0] != '\0' ? note : NULL;
+    if (why_no_amx[0] != '\0') {
+        gn_base_log("AMX is advertised but not used: %s", why_no_amx);
+    }
 }
 
 static void choose(void)
@@ -195,10 +195,4 @@ gn_cpu_level gn_cpu_active(void)
 {
     (void)pthread_once(&once, choose);
     return active;
-}
-
-const char *gn_cpu_note(void)
-{
-    (void)pthread_once(&once, choose);
-    return active_note;
 }

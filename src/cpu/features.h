@@ -37,10 +37,6 @@ gn_cpu_level gn_cpu_detect(void);
 /* Whether this build has the level and this machine can run it. */
 bool gn_cpu_has(gn_cpu_level level);
 
-/* One line on a level that the processor advertises and that was not chosen because it does not work here,
- * for the program to print once; NULL where there is none. Static storage; thread-safe. */
-const char *gn_cpu_note(void);
-
 /* Tests only: a self-test that stands in for that of AMX; set before anything asks for the level. */
 void gn_cpu_set_amx_test(int (*test)(void));
 
@@ -51,7 +47,8 @@ const char *gn_cpu_level_name(gn_cpu_level level);
  * GANGLION_CPU names. Call it before anything else asks for kernels; the first call decides, later
  * ones repeat its result. Thread-safe.
  * Returns GN_OK, or GN_E_ARG where GANGLION_CPU names no level that can run here; the message then
- * lists those that can, and the detected level stays in force. */
+ * lists those that can, and the detected level stays in force. A level that the processor advertises and
+ * that was not chosen because it does not work here is a line in the log. */
 GN_MUST_USE gn_status gn_cpu_init(void);
 
 /* The level in force (see gn_cpu_init(), which this calls). Thread-safe. */

@@ -129,7 +129,6 @@ static gn_status open_parts(gn_model *m, const char *path, const gn_model_option
     gn_os_pool_use(m->pool, n_prefill); /* of encoders; decoders choose for each pass */
     m->info.threads = n_decode;
     m->info.cpu_level = gn_cpu_level_name(gn_kernels_get()->level);
-    m->info.cpu_note = gn_cpu_note();
     m->info.bos = -1;
     m->info.eos = -1;
     uint64_t before_net = gn_alloc_bytes();

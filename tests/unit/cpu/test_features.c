@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -101,15 +102,27 @@ static int hangs(void)
     return 0;
 }
 
+static int n_lines;
+static char last_line[256];
+
+static void keep_line(void *ctx, const char *line)
+{
+    (void)ctx;
+    n_lines++;
+    (void)snprintf(last_line, sizeof last_line, "%s", line);
+}
+
 /* With a self-test that fails, 0 where the level falls back and one line says why. */
 static int falls_back(int (*test)(void), const char *why)
 {
+    gn_set_log(keep_line, NULL);
     gn_cpu_set_amx_test(test);
-    if (gn_cpu_init() != GN_OK || gn_cpu_active() != GN_CPU_VNNI || gn_cpu_has(GN_CPU_AMX)) {
-        return 1;
+    for (int i = 0; i < 2; i++) {
+        if (gn_cpu_init() != GN_OK || gn_cpu_active() != GN_CPU_VNNI || gn_cpu_has(GN_CPU_AMX)) {
+            return 1;
+        }
     }
-    const char *note = gn_cpu_note();
-    return note != NULL && strstr(note, why) != NULL && strchr(note, '\n') == NULL ? 0 : 2;
+    return n_lines == 1 && strstr(last_line, why) != NULL ? 0 : 2;
 }
 
 static int falls_back_on_fault(const char *wanted)
