@@ -38,17 +38,17 @@ static const int8_t e2m1_values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -
 
 static unsigned nibble_of(const uint8_t *plane, size_t s, size_t at)
 {
-    return plane[s / 2 * 64 + at] >> (s % 2 * 4) & 15u;
+    return (unsigned)plane[s / 2 * 64 + at] >> (s % 2 * 4) & 15u;
 }
 
 static unsigned crumb_of(const uint8_t *plane, size_t s, size_t at)
 {
-    return plane[s / 4 * 64 + at] >> (s % 4 * 2) & 3u;
+    return (unsigned)plane[s / 4 * 64 + at] >> (s % 4 * 2) & 3u;
 }
 
 static unsigned bit_of(const uint8_t *plane, size_t s, size_t at)
 {
-    return plane[at] >> s & 1u;
+    return (unsigned)plane[at] >> s & 1u;
 }
 
 /* The code of step s at byte `at` of a line. */
