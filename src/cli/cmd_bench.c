@@ -179,7 +179,9 @@ static double median(const double *sorted, size_t n)
 
 static const char *kv_name(const bench *b)
 {
-    return b->options->model.activations == GN_ACTIVATIONS_F32 ? "f32" : "f16";
+    static const char *const names[] = {"f16", "q8", "fp8", "q4"};
+    const gn_cli_model_args *m = &b->options->model;
+    return m->activations == GN_ACTIVATIONS_F32 ? "f32" : names[m->kv];
 }
 
 static void print_test(bench *b, const test *t)

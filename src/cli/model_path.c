@@ -164,6 +164,7 @@ gn_status gn_cli_model_open(const gn_cli_model_args *args, gn_model **out)
         gn_model_options options = {.threads = (int32_t)args->threads,
                                     .prefill_threads = (int32_t)args->prefill_threads,
                                     .activations = (gn_activations)args->activations,
+                                    .kv_format = (gn_kv_format)args->kv,
                                     .kv_bytes = args->kv_bytes,
                                     .cache = cache_mode(args)};
         status = gn_model_open(path.data, &options, out);

@@ -16,6 +16,7 @@ typedef struct gn_cli_model_args {
     int64_t prefill_threads; /* 0: as threads */
     int activations;         /* gn_activations */
     uint64_t kv_bytes;
+    int kv;    /* gn_kv_format */
     int cache; /* of GN_CLI_CACHE_CHOICES */
     bool
         cache_is_read_only; /* set by commands that compute nothing: a cache file is used, never written */
@@ -50,6 +51,12 @@ typedef struct gn_cli_model_args {
          .offset = offsetof(T, model.activations),                                                 \
          .choices = "int8|f32",                                                                    \
          .help = "int8: activations of quantized layers in 8 bits (default); f32: exact, slow."},  \
+        {.name = "kv",                                                                             \
+         .kind = GN_CLI_CHOICE,                                                                    \
+         .offset = offsetof(T, model.kv),                                                          \
+         .choices = "f16|q8|fp8|q4",                                                               \
+         .help = "Type of the KV cache: f16 (default), q8, fp8 or q4; smaller is faster in long "  \
+                 "contexts and less exact."},                                                      \
         {.name = "cache",                                                                          \
          .kind = GN_CLI_CHOICE,                                                                    \
          .offset = offsetof(T, model.cache),                                                       \

@@ -12,6 +12,7 @@
 #include "kernels/dot/dot.h"
 #include "kernels/norm/norm.h"
 #include "kernels/packed/packed.h"
+#include "kernels/paged/paged.h"
 #include "kernels/quant/quant.h"
 #include "kernels/rope/rope.h"
 #include "kernels/vec/vec.h"

@@ -7,11 +7,12 @@
 #include "base/rng.h"
 
 #include <assert.h>
+#include <string.h>
 
 struct gn_kv_pool {
     gn_kv_shape shape;
     size_t page_bytes;
-    size_t rows_bytes;  /* one head's rows */
+    size_t block_bytes; /* one head's keys or values */
     uint32_t capacity;  /* pages */
     uint32_t n_created; /* pages [0, n_created) have memory */
     uint32_t n_slots;   /* length of memory and free_ids */
@@ -22,12 +23,34 @@ struct gn_kv_pool {
     int shuffle;
 };
 
+uint32_t gn_kv_padded_dim(const gn_kv_shape *shape)
+{
+    uint32_t whole = shape->type == GN_KV_Q4 ? 32 : 16;
+    return (shape->head_dim + whole - 1) / whole * whole;
+}
+
+/* Bytes of one head's keys, or values, in a page, or 0: codes and the scales behind them. */
+static size_t block_bytes(const gn_kv_shape *shape)
+{
+    if (shape->head_dim > UINT32_MAX - 32) {
+        return 0;
+    }
+    size_t d = gn_kv_padded_dim(shape);
+    size_t row = 0; /* of one token */
+    switch (shape->type) {
+    case GN_KV_F32: row = sizeof(float) * d; break;
+    case GN_KV_F16: row = sizeof(uint16_t) * d; break;
+    case GN_KV_Q8:
+    case GN_KV_FP8: row = d + sizeof(float); break;
+    case GN_KV_Q4: row = d / 2 + d / 32 * sizeof(uint16_t); break;
+    }
+    return GN_KV_PAGE_TOK * row;
+}
+
 size_t gn_kv_page_bytes(const gn_kv_shape *shape)
 {
-    size_t elem = shape->type == GN_KV_F32 ? 4 : 2;
-    size_t bytes = elem * GN_KV_PAGE_TOK;
-    if (!gn_checked_mul(bytes, shape->head_dim, &bytes) ||
-        !gn_checked_mul(bytes, shape->n_head_kv, &bytes) || !gn_checked_mul(bytes, 2, &bytes) ||
+    size_t bytes = block_bytes(shape);
+    if (!gn_checked_mul(bytes, shape->n_head_kv, &bytes) || !gn_checked_mul(bytes, 2, &bytes) ||
         !gn_checked_mul(bytes, shape->n_layer, &bytes)) {
         return 0;
     }
@@ -50,7 +73,7 @@ gn_status gn_kv_pool_create(const gn_kv_shape *shape, uint64_t limit_bytes, gn_k
     }
     pool->shape = *shape;
     pool->page_bytes = page_bytes;
-    pool->rows_bytes = page_bytes / shape->n_layer / 2 / shape->n_head_kv;
+    pool->block_bytes = block_bytes(shape);
     pool->capacity = capacity > UINT32_MAX ? UINT32_MAX : (uint32_t)capacity;
     *out = pool;
     return GN_OK;
@@ -124,6 +147,8 @@ static gn_status create_until(gn_kv_pool *pool, uint32_t n)
         if (memory == NULL) {
             return gn_alloc_failed();
         }
+        /* Kernels read pages whole; what was never written is not used, but it is defined. */
+        memset(memory, 0, pool->page_bytes);
         pool->memory[pool->n_created] = memory;
         pool->free_ids[pool->n_free++] = pool->n_created++;
     }
@@ -153,10 +178,10 @@ void gn_kv_give(gn_kv_pool *pool, uint32_t n_pages, const uint32_t *ids)
     }
 }
 
-void *gn_kv_rows(const gn_kv_pool *pool, uint32_t page, uint32_t layer, uint32_t value,
-                 uint32_t head)
+void *gn_kv_block(const gn_kv_pool *pool, uint32_t page, uint32_t layer, uint32_t value,
+                  uint32_t head)
 {
     assert(page < pool->n_created && layer < pool->shape.n_layer && head < pool->shape.n_head_kv);
     size_t index = ((size_t)layer * 2 + value) * pool->shape.n_head_kv + head;
-    return pool->memory[page] + index * pool->rows_bytes;
+    return pool->memory[page] + index * pool->block_bytes;
 }

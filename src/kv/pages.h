@@ -1,8 +1,9 @@
 /* The pool of KV pages. A page holds the keys and values of GN_KV_PAGE_TOK consecutive tokens of one
  * sequence, for all layers. Pages are taken by id, so that a sequence's pages may lie anywhere.
  *
- * Layout of a page, outermost first: [n_layer][2: K, V][n_head_kv][GN_KV_PAGE_TOK][head_dim] elements.
- * So one head's keys of a page are contiguous rows, which the attention kernels read in one stream. */
+ * Layout of a page, outermost first: [n_layer][2: K, V][n_head_kv] blocks. A block is what the attention kernels
+ * read in one stream: the codes of one head's keys or values and, where the type has them, the scales
+ * (kernels/paged/paged.h). */
 #ifndef GN_KV_PAGES_H
 #define GN_KV_PAGES_H
 
@@ -13,7 +14,13 @@
 
 #define GN_KV_PAGE_TOK 64u
 
-typedef enum gn_kv_type { GN_KV_F16, GN_KV_F32, GN_KV_Q8, GN_KV_FP8, GN_KV_Q4 } gn_kv_type;
+typedef enum gn_kv_type {
+    GN_KV_F16,
+    GN_KV_F32,
+    GN_KV_Q8,  /* 8-bit integers, a scale a token */
+    GN_KV_FP8, /* E4M3, a scale a token */
+    GN_KV_Q4   /* 4-bit integers of the head's Hadamard transform, a scale for 32 */
+} gn_kv_type;
 
 typedef struct gn_kv_shape {
     uint32_t n_layer;
@@ -44,9 +51,11 @@ void gn_kv_give(gn_kv_pool *pool, uint32_t n_pages, const uint32_t *ids);
 /* Tests: hand out pages in an order drawn from `seed` instead of first free first. 0 switches it off. */
 void gn_kv_pool_shuffle(gn_kv_pool *pool, uint64_t seed);
 
-/* First element of a head's rows [GN_KV_PAGE_TOK][head_dim] in a page; `value` 0 is K, 1 is V. The page
- * must be taken. */
-void *gn_kv_rows(const gn_kv_pool *pool, uint32_t page, uint32_t layer, uint32_t value,
-                 uint32_t head);
+/* Elements of a head as pages hold it: head_dim and zeros up to whole vectors. */
+uint32_t gn_kv_padded_dim(const gn_kv_shape *shape);
+
+/* A head's block in a page; `value` 0 is K, 1 is V. The page must be taken. 64-byte aligned. */
+void *gn_kv_block(const gn_kv_pool *pool, uint32_t page, uint32_t layer, uint32_t value,
+                  uint32_t head);
 
 #endif

@@ -79,23 +79,6 @@ static void rotate(const gn_net *net, float *heads, uint32_t n_heads, const floa
     }
 }
 
-/* Write one row's keys or values to its page. */
-static void store(const gn_net *net, const gn_row *row, uint32_t layer, uint32_t value,
-                  const float *x)
-{
-    size_t d = net->hp.head_dim;
-    uint32_t page = row->table->pages[row->pos / GN_KV_PAGE_TOK];
-    size_t offset = row->pos % GN_KV_PAGE_TOK * d;
-    for (uint32_t h = 0; h < net->hp.n_head_kv; h++) {
-        void *rows = gn_kv_rows(row->table->pool, page, layer, value, h);
-        if (net->kv_type == GN_KV_F32) {
-            memcpy((float *)rows + offset, x + h * d, d * sizeof(float));
-        } else {
-            net->k->f32_to_f16(x + h * d, d, (uint16_t *)rows + offset);
-        }
-    }
-}
-
 static void finish_qkv(void *ctx, size_t begin, size_t end, int worker)
 {
     const qkv_job *job = ctx;
@@ -106,7 +89,6 @@ static void finish_qkv(void *ctx, size_t begin, size_t end, int worker)
     size_t n_q = (size_t)hp->n_head * hp->head_dim;
     size_t n_kv = (size_t)hp->n_head_kv * hp->head_dim;
     size_t half = hp->n_rot / 2;
-    (void)worker;
     for (size_t i = begin; i < end; i++) {
         const float *cos = (local ? net->cos_local : net->cos) + i * half;
         const float *sin = (local ? net->sin_local : net->sin) + i * half;
@@ -118,8 +100,8 @@ static void finish_qkv(void *ctx, size_t begin, size_t end, int worker)
         add_bias(net, v, layer->v_bias, n_kv);
         rotate(net, q, hp->n_head, layer->q_norm, cos, sin);
         rotate(net, k, hp->n_head_kv, layer->k_norm, cos, sin);
-        store(net, &net->rows[i], job->index, 0, k);
-        store(net, &net->rows[i], job->index, 1, v);
+        gn_net_store(net, &net->rows[i], job->index, 0, k, worker);
+        gn_net_store(net, &net->rows[i], job->index, 1, v, worker);
     }
 }
 

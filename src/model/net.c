@@ -3,6 +3,9 @@
 #include "base/checked.h"
 #include "model/net_impl.h"
 
+#define ATTN_ROWS      48 /* query rows that share a read of a page: 8 tiles of the kernels */
+#define SLOTS_A_WORKER 64 /* parts of decoding rows that wait for their merge */
+
 static size_t max_of(size_t a, size_t b)
 {
     return a > b ? a : b;
@@ -40,23 +43,54 @@ static size_t lay_out(gn_net *net, float *memory)
     return used;
 }
 
+/* Cut one worker's scratch out of its block; with memory NULL only the size is counted (in floats). */
+static size_t lay_out_attention(const gn_net *net, gn_attn_scratch *s, float *memory)
+{
+    size_t nq = net->attn_rows;
+    struct {
+        float **buffer;
+        size_t n;
+    } parts[] = {
+        {&s->q, net->d_kv * nq},
+        {&s->scores, nq * GN_ATTN_SPLIT},
+        {&s->out, nq * net->d_kv},
+        {&s->part_out, nq * net->d_kv},
+        {&s->max, nq},
+        {&s->part_max, nq},
+        {&s->sum, nq},
+        {&s->part_sum, nq},
+        {&s->head, net->d_kv},
+    };
+    size_t used = 0;
+    for (size_t i = 0; i < GN_COUNTOF(parts); i++) {
+        *parts[i].buffer = memory != NULL ? memory + used : NULL;
+        used += (parts[i].n + 15) / 16 * 16;
+    }
+    return used;
+}
+
 static gn_status init_attention(gn_net *net)
 {
     const gn_hparams *hp = &net->hp;
     size_t group = hp->n_head / hp->n_head_kv;
+    gn_kv_shape shape = gn_net_kv_shape(net);
+    net->d_kv = gn_kv_padded_dim(&shape);
+    net->attn_rows = max_of(ATTN_ROWS / group, 1) * group;
+    net->n_attn_slots = (size_t)net->n_workers * SLOTS_A_WORKER;
+    net->attn_slots = gn_alloc_aligned(net->n_attn_slots * group * (net->d_kv + 2), sizeof(float));
+    net->blocks = gn_alloc_array(GN_NET_MAX_ROWS, sizeof *net->blocks);
     net->attn = gn_calloc((size_t)net->n_workers, sizeof *net->attn);
-    if (net->attn == NULL) {
+    if (net->attn_slots == NULL || net->blocks == NULL || net->attn == NULL) {
         return gn_alloc_failed();
     }
     for (int i = 0; i < net->n_workers; i++) {
         gn_attn_scratch *s = &net->attn[i];
-        s->scores = gn_alloc_aligned(group, GN_ATTN_SPLIT * sizeof(float));
-        s->out = gn_alloc_aligned(group, hp->head_dim * sizeof(float));
-        s->max = gn_alloc_aligned(group, sizeof(float));
-        s->sum = gn_alloc_aligned(group, sizeof(float));
-        if (s->scores == NULL || s->out == NULL || s->max == NULL || s->sum == NULL) {
+        s->memory = gn_alloc_aligned(lay_out_attention(net, s, NULL), sizeof(float));
+        s->half = gn_alloc_array(net->d_kv, sizeof *s->half);
+        if (s->memory == NULL || s->half == NULL) {
             return gn_alloc_failed();
         }
+        (void)lay_out_attention(net, s, s->memory);
     }
     return GN_OK;
 }
@@ -102,7 +136,7 @@ static gn_status init(gn_net *net)
     return init_buffers(net);
 }
 
-gn_status gn_net_create(const gn_source *source, gn_os_pool *pool, bool exact, gn_net **out)
+gn_status gn_net_create(const gn_source *source, gn_os_pool *pool, gn_kv_type kv_type, gn_net **out)
 {
     gn_net *net = gn_calloc(1, sizeof *net);
     if (net == NULL) {
@@ -112,7 +146,7 @@ gn_status gn_net_create(const gn_source *source, gn_os_pool *pool, bool exact, g
     net->pool = pool;
     net->n_workers = gn_os_pool_threads(pool);
     gn_net_set_threads(net, net->n_workers, net->n_workers);
-    net->kv_type = exact ? GN_KV_F32 : GN_KV_F16;
+    net->kv_type = kv_type;
     gn_status status = init(net);
     if (status != GN_OK) {
         gn_net_destroy(net);
@@ -129,11 +163,11 @@ void gn_net_destroy(gn_net *net)
     }
     gn_compute_destroy(net->compute);
     for (int i = 0; net->attn != NULL && i < net->n_workers; i++) {
-        gn_free_aligned(net->attn[i].scores);
-        gn_free_aligned(net->attn[i].out);
-        gn_free_aligned(net->attn[i].max);
-        gn_free_aligned(net->attn[i].sum);
+        gn_free_aligned(net->attn[i].memory);
+        gn_free(net->attn[i].half);
     }
+    gn_free_aligned(net->attn_slots);
+    gn_free(net->blocks);
     gn_free(net->attn);
     gn_free_aligned(net->memory);
     gn_free(net->gathered);

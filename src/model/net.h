@@ -13,8 +13,9 @@
 
 typedef struct gn_net gn_net;
 
-/* Build over an open source, which must outlive the net. pool may be NULL. exact: f32 activations. */
-GN_MUST_USE gn_status gn_net_create(const gn_source *source, gn_os_pool *pool, bool exact,
+/* Build over an open source, which must outlive the net. pool may be NULL. kv_type: how the pages of its
+ * pool hold keys and values; GN_KV_F32 goes with f32 activations, the exact mode. */
+GN_MUST_USE gn_status gn_net_create(const gn_source *source, gn_os_pool *pool, gn_kv_type kv_type,
                                     gn_net **out);
 void gn_net_destroy(gn_net *net);
 

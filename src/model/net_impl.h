@@ -6,13 +6,23 @@
 
 #define GN_ATTN_SPLIT 256u /* tokens of one softmax part; parts are merged in ascending order */
 
-/* Per worker: scores and partial outputs of one group of query heads. */
+/* Per worker, for nq query rows of one key-value head. */
 typedef struct gn_attn_scratch {
-    float *scores; /* [n_group, GN_ATTN_SPLIT] */
-    float *out;    /* [n_group, head_dim] */
-    float *max;    /* [n_group] */
-    float *sum;    /* [n_group] */
+    float *memory;         /* one block for all below */
+    float *q;              /* [d_kv, nq] */
+    float *scores;         /* [nq, GN_ATTN_SPLIT] */
+    float *out, *part_out; /* [nq, d_kv] */
+    float *max, *part_max; /* [nq] */
+    float *sum, *part_sum; /* [nq] */
+    float *head;           /* [d_kv] */
+    uint16_t *half;        /* [d_kv] */
 } gn_attn_scratch;
+
+/* Rows of one sequence at positions that follow each other. */
+typedef struct gn_attn_block {
+    uint32_t first;
+    uint32_t n;
+} gn_attn_block;
 
 struct gn_net {
     const gn_source *source;
@@ -28,20 +38,26 @@ struct gn_net {
     int n_threads_few;  /* that passes of up to FEW_ROWS rows use */
     int n_threads_many; /* that larger ones use */
     gn_kv_type kv_type;
+    size_t d_kv; /* elements of a head in pages: head_dim, padded */
 
     /* Of one forward pass: */
     const gn_row *rows;
     size_t n_rows;
     gn_attn_scratch *attn; /* [n_workers] */
-    float *memory;         /* one block for all below */
-    float *x;              /* [rows, n_embd] the residual stream */
-    float *h;              /* [rows, n_embd] normed */
-    float *q;              /* [rows, n_head·head_dim] */
-    float *kk, *vv;        /* [rows, n_head_kv·head_dim] */
-    float *a;              /* [rows, n_head·head_dim] attention's output */
-    float *y;              /* [rows, n_embd] a half block's output */
-    float *gate, *up;      /* [rows, n_ff or n_ff_expert] */
-    float *cos, *sin;      /* [rows, n_rot/2], of layers without a window */
+    gn_attn_block *blocks; /* [n_blocks], room for a block a row */
+    size_t n_blocks;
+    size_t attn_rows;  /* most query rows of a block and head */
+    float *attn_slots; /* [n_attn_slots, n_group, d_kv + 2] parts that wait for their merge */
+    size_t n_attn_slots;
+    float *memory;    /* one block for all below */
+    float *x;         /* [rows, n_embd] the residual stream */
+    float *h;         /* [rows, n_embd] normed */
+    float *q;         /* [rows, n_head·head_dim] */
+    float *kk, *vv;   /* [rows, n_head_kv·head_dim] */
+    float *a;         /* [rows, n_head·head_dim] attention's output */
+    float *y;         /* [rows, n_embd] a half block's output */
+    float *gate, *up; /* [rows, n_ff or n_ff_expert] */
+    float *cos, *sin; /* [rows, n_rot/2], of layers without a window */
     float *cos_local, *sin_local;
     float *router;      /* [rows, n_expert] */
     float *xe, *ye;     /* [rows, n_embd] one expert's rows */
@@ -52,6 +68,11 @@ struct gn_net {
 
 /* Softmax attention of all rows over their pages: q → a. */
 void gn_net_attend(gn_net *net, uint32_t layer);
+/* Write the keys (value 0) or values (1) [n_head_kv, head_dim] of one row to its page. */
+void gn_net_store(const gn_net *net, const gn_row *row, uint32_t layer, uint32_t value,
+                  const float *x, int worker);
+/* The rotation of a head's d elements that goes with GN_KV_Q4, its own inverse. */
+void gn_net_rotate_head(float *x, size_t d);
 /* The feed-forward half of a layer with experts: h → y. */
 void gn_net_moe(gn_net *net, const gn_layer *layer);
 /* y[n] = act(gate) * up, rows [m, n], both contiguous; the result replaces gate. */

@@ -34,6 +34,7 @@ extern const kc_checker kc_attention_checkers[];
 extern const kc_checker kc_dot_checkers[];
 extern const kc_checker kc_norm_checkers[];
 extern const kc_checker kc_packed_checkers[];
+extern const kc_checker kc_paged_checkers[];
 extern const kc_checker kc_quant_checkers[];
 extern const kc_checker kc_rope_checkers[];
 extern const kc_checker kc_vec_checkers[];

@@ -1,5 +1,5 @@
-/* Attention's two products over one run of KV rows (a page, or any part of one), for all query rows
- * that share them: heads of one group, tokens of one batch. Between them the caller takes the
+/* Attention's two products over rows of keys and values, as an encoder has them (a decoder's lie in pages:
+ * kernels/paged), for all query rows that share them. Between them the caller takes the
  * softmax (kernels/act: max, exp_sum). Sums, alignment, overlap and NaN: see kernels/vec/vec.h.
  *
  * All are SAME, and the result of a query row depends on that row and the KV rows alone, never on nq.
@@ -32,7 +32,6 @@ typedef gn_k_attn_scores_fn gn_k_attn_scores_f32_fn;
  * o        sums [nq, d], rows ldo floats apart, read and written: start from 0 or a previous run */
 typedef void gn_k_attn_accum_fn(size_t nq, const float *p, size_t ldp, const void *v, size_t ldv,
                                 size_t n, size_t d, float *o, size_t ldo);
-typedef gn_k_attn_accum_fn gn_k_attn_accum_f16_fn;
 typedef gn_k_attn_accum_fn gn_k_attn_accum_f32_fn;
 
 #define GN_KERNEL_OP(op, CLASS)       gn_k_##op##_fn gn_k_##op##_ref;

@@ -104,12 +104,6 @@ GN_INLINE void accum(bool half, size_t nq, const float *p, size_t ldp, const voi
     }
 }
 
-void V16_FN(attn_accum_f16)(size_t nq, const float *p, size_t ldp, const void *v, size_t ldv,
-                            size_t n, size_t d, float *o, size_t ldo)
-{
-    accum(true, nq, p, ldp, v, ldv, n, d, o, ldo);
-}
-
 void V16_FN(attn_accum_f32)(size_t nq, const float *p, size_t ldp, const void *v, size_t ldv,
                             size_t n, size_t d, float *o, size_t ldo)
 {

@@ -33,20 +33,6 @@ void gn_k_attn_scores_f32_ref(size_t nq, const float *q, size_t ldq, size_t d, c
     }
 }
 
-void gn_k_attn_accum_f16_ref(size_t nq, const float *p, size_t ldp, const void *v, size_t ldv,
-                             size_t n, size_t d, float *o, size_t ldo)
-{
-    for (size_t i = 0; i < nq; i++) {
-        for (size_t t = 0; t < n; t++) {
-            const uint16_t *value = (const uint16_t *)v + t * ldv;
-            for (size_t j = 0; j < d; j++) {
-                float *out = &o[i * ldo + j];
-                *out = fmaf(p[i * ldp + t], gn_f32_from_f16(value[j]), *out);
-            }
-        }
-    }
-}
-
 void gn_k_attn_accum_f32_ref(size_t nq, const float *p, size_t ldp, const void *v, size_t ldv,
                              size_t n, size_t d, float *o, size_t ldo)
 {

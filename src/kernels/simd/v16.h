@@ -9,6 +9,8 @@
  * beyond reads as +0; nothing outside is touched. Pointers need the alignment of their element.
  *
  *   set1(x)                 load, load_n, store, store_n      _f16, _bf16: with conversion, to nearest
+ *   load_i8                 16 signed bytes      load_e4m3: E4M3, times 2^-8, without NaN
+ *   load_i4(p,lo,hi)        16 bytes of two codes c, -8 .. 7, as 2c + 1
  *   add sub mul div         fma(a,b,c) = ab + c               fms = ab - c, fnma = c - ab
  *   neg abs                 copysign(a, sign)                 round(x): to nearest, ties to even
  *   max(a,b) = a > b ? a : b      min(a,b) = a < b ? a : b    b where either is a NaN
@@ -31,6 +33,8 @@
 #else
 #include "kernels/simd/v16_neon.h"
 #endif
+
+#include <string.h>
 
 /* Before a loop of constant length over an array that must end up in registers. Builds with asserts
  * leave the loops as they are: sanitized, they would take minutes to compile. */
@@ -64,6 +68,14 @@ GN_INLINE void v16_put(float *p, v16 x, size_t n)
 GN_INLINE v16 v16_get_f16(const uint16_t *p, size_t n)
 {
     return n == V16_LANES ? v16_load_f16(p) : v16_load_f16_n(p, n);
+}
+
+GN_INLINE float v16_from_bf16_1(uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float x;
+    memcpy(&x, &wide, sizeof x);
+    return x;
 }
 
 /* Call f with the number of rows, 1 .. V16_ROWS, as a constant. */

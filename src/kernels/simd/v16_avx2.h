@@ -102,6 +102,37 @@ GN_INLINE v16 v16_load_bf16_n(const uint16_t *p, size_t n)
     return v16_load_bf16(padded);
 }
 
+GN_INLINE v16 v16_load_i8(const int8_t *p)
+{
+    __m128i x = _mm_loadu_si128((const __m128i *)p);
+    return (v16){_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)),
+                 _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)))};
+}
+
+GN_INLINE v16 v16_load_e4m3(const uint8_t *p)
+{
+    __m256i fields =
+        _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)), 7);
+    fields = _mm256_and_si256(fields, _mm256_set1_epi16((short)0xbf80));
+    return (v16){_mm256_cvtph_ps(_mm256_castsi256_si128(fields)),
+                 _mm256_cvtph_ps(_mm256_extracti128_si256(fields, 1))};
+}
+
+GN_INLINE void v16_odd_codes(__m256i both, __m256 *low, __m256 *high)
+{
+    __m256i one = _mm256_set1_epi32(1);
+    __m256i first = _mm256_srai_epi32(_mm256_slli_epi32(both, 28), 27);
+    *low = _mm256_cvtepi32_ps(_mm256_or_si256(first, one));
+    *high = _mm256_cvtepi32_ps(_mm256_or_si256(_mm256_srai_epi32(both, 3), one));
+}
+
+GN_INLINE void v16_load_i4(const uint8_t *p, v16 *low, v16 *high)
+{
+    __m128i x = _mm_loadu_si128((const __m128i *)p);
+    v16_odd_codes(_mm256_cvtepi8_epi32(x), &low->lo, &high->lo);
+    v16_odd_codes(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8)), &low->hi, &high->hi);
+}
+
 GN_INLINE v16 v16_add(v16 a, v16 b)
 {
     return (v16){_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};

@@ -85,6 +85,27 @@ GN_INLINE v16 v16_load_bf16_n(const uint16_t *p, size_t n)
     return v16_from_bf16(_mm256_maskz_loadu_epi16(v16_mask(n), p));
 }
 
+GN_INLINE v16 v16_load_i8(const int8_t *p)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
+
+GN_INLINE v16 v16_load_e4m3(const uint8_t *p)
+{
+    __m256i fields =
+        _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)), 7);
+    return _mm512_cvtph_ps(_mm256_and_si256(fields, _mm256_set1_epi16((short)0xbf80)));
+}
+
+GN_INLINE void v16_load_i4(const uint8_t *p, v16 *low, v16 *high)
+{
+    __m512i both = _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p));
+    __m512i one = _mm512_set1_epi32(1);
+    __m512i first = _mm512_srai_epi32(_mm512_slli_epi32(both, 28), 27);
+    *low = _mm512_cvtepi32_ps(_mm512_or_si512(first, one));
+    *high = _mm512_cvtepi32_ps(_mm512_or_si512(_mm512_srai_epi32(both, 3), one));
+}
+
 GN_INLINE v16 v16_add(v16 a, v16 b)
 {
     return _mm512_add_ps(a, b);

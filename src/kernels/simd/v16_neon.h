@@ -95,6 +95,45 @@ GN_INLINE v16 v16_load_bf16_n(const uint16_t *p, size_t n)
     return v16_load_bf16(padded);
 }
 
+GN_INLINE v16 v16_load_i8(const int8_t *p)
+{
+    int8x16_t x = vld1q_s8(p);
+    int16x8_t low = vmovl_s8(vget_low_s8(x));
+    int16x8_t high = vmovl_s8(vget_high_s8(x));
+    return (v16){{vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))),
+                  vcvtq_f32_s32(vmovl_s16(vget_high_s16(low))),
+                  vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))),
+                  vcvtq_f32_s32(vmovl_s16(vget_high_s16(high)))}};
+}
+
+GN_INLINE uint16x8_t v16_e4m3_fields(uint8x8_t x)
+{
+    int16x8_t fields = vshlq_n_s16(vmovl_s8(vreinterpret_s8_u8(x)), 7);
+    return vandq_u16(vreinterpretq_u16_s16(fields), vdupq_n_u16(0xbf80));
+}
+
+GN_INLINE v16 v16_load_e4m3(const uint8_t *p)
+{
+    uint8x16_t x = vld1q_u8(p);
+    uint16x8_t low = v16_e4m3_fields(vget_low_u8(x));
+    uint16x8_t high = v16_e4m3_fields(vget_high_u8(x));
+    return (v16){{vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(low))),
+                  vcvt_f32_f16(vreinterpret_f16_u16(vget_high_u16(low))),
+                  vcvt_f32_f16(vreinterpret_f16_u16(vget_low_u16(high))),
+                  vcvt_f32_f16(vreinterpret_f16_u16(vget_high_u16(high)))}};
+}
+
+GN_INLINE void v16_load_i4(const uint8_t *p, v16 *low, v16 *high)
+{
+    int8x16_t x = vld1q_s8((const int8_t *)p);
+    int8x16_t one = vdupq_n_s8(1);
+    int8_t codes[16];
+    vst1q_s8(codes, vorrq_s8(vshrq_n_s8(vshlq_n_s8(x, 4), 3), one));
+    *low = v16_load_i8(codes);
+    vst1q_s8(codes, vorrq_s8(vshrq_n_s8(x, 3), one));
+    *high = v16_load_i8(codes);
+}
+
 GN_INLINE v16 v16_add(v16 a, v16 b)
 {
     V16_EACH(vaddq_f32(a.q[i], b.q[i]));

@@ -23,13 +23,13 @@ static void test_layout(void **state)
     assert_int_equal(gn_kv_pool_create(&shape, 1 << 20, &pool), GN_OK);
     uint32_t page;
     assert_int_equal(gn_kv_take(pool, 1, &page), GN_OK);
-    unsigned char *base = gn_kv_rows(pool, page, 0, 0, 0);
+    unsigned char *base = gn_kv_block(pool, page, 0, 0, 0);
     assert_int_equal((uintptr_t)base % 64, 0);
     size_t index = 0;
     for (uint32_t layer = 0; layer < 3; layer++) {
         for (uint32_t value = 0; value < 2; value++) {
             for (uint32_t head = 0; head < 2; head++) {
-                assert_ptr_equal(gn_kv_rows(pool, page, layer, value, head), base + index++ * rows);
+                assert_ptr_equal(gn_kv_block(pool, page, layer, value, head), base + index++ * rows);
             }
         }
     }

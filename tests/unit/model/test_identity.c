@@ -40,13 +40,13 @@ static int32_t token(uint32_t i, uint32_t n_vocab)
 }
 
 /* Logits of all N_TOK positions, computed in one way: [N_TOK, n_vocab] (free). */
-static float *compute(const gn_source *source, bool exact, way w)
+static float *compute(const gn_source *source, gn_kv_type kv_type, way w)
 {
     gn_os_pool *pool = NULL;
     gn_net *net = NULL;
     gn_kv_pool *kv = NULL;
     assert_int_equal(gn_os_pool_create(w.threads, &pool), GN_OK);
-    if (gn_net_create(source, pool, exact, &net) != GN_OK) {
+    if (gn_net_create(source, pool, kv_type, &net) != GN_OK) {
         fail_msg("%s", gn_error_message());
     }
     gn_kv_shape shape = gn_net_kv_shape(net);
@@ -94,7 +94,7 @@ static float *compute(const gn_source *source, bool exact, way w)
     return logits;
 }
 
-static void check_model(const char *path, bool exact)
+static void check_model(const char *path, gn_kv_type kv_type)
 {
     gn_source *source = NULL;
     if (gn_source_open(path, &source) != GN_OK) {
@@ -103,13 +103,13 @@ static void check_model(const char *path, bool exact)
     size_t bytes = 0;
     float *first = NULL;
     for (size_t i = 0; i < GN_COUNTOF(ways); i++) {
-        float *logits = compute(source, exact, ways[i]);
+        float *logits = compute(source, kv_type, ways[i]);
         if (first == NULL) {
             gn_meta meta;
             assert_int_equal(gn_meta_init(&meta, source), GN_OK);
             first = logits;
             gn_net *net = NULL;
-            assert_int_equal(gn_net_create(source, NULL, exact, &net), GN_OK);
+            assert_int_equal(gn_net_create(source, NULL, kv_type, &net), GN_OK);
             bytes = (size_t)N_TOK * gn_net_hparams(net)->n_vocab * sizeof *logits;
             gn_net_destroy(net);
             continue;
@@ -133,8 +133,9 @@ static void test_tiny(void **state)
     for (size_t i = 0; i < GN_COUNTOF(names); i++) {
         char path[512];
         (void)snprintf(path, sizeof path, "%s/tiny/%s", GN_TEST_GOLDEN, names[i]);
-        check_model(path, false);
-        check_model(path, true);
+        for (int type = GN_KV_F16; type <= GN_KV_Q4; type++) {
+            check_model(path, (gn_kv_type)type);
+        }
     }
 }
 
@@ -155,7 +156,11 @@ static void test_smollm2(void **state)
         skip(); /* too slow under a sanitizer, or not fetched */
     }
     (void)fclose(f);
-    check_model(path, false);
+    for (int type = GN_KV_F16; type <= GN_KV_Q4; type++) {
+        if (type != GN_KV_F32) {
+            check_model(path, (gn_kv_type)type);
+        }
+    }
 }
 
 int main(void)

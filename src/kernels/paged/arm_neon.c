@@ -1,0 +1,2 @@
+/* The kernels of paged_simd.h for NEON. */
+#include "kernels/paged/paged_simd.h"

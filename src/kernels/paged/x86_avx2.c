@@ -1,0 +1,2 @@
+/* The kernels of paged_simd.h for AVX2. */
+#include "kernels/paged/paged_simd.h"
