@@ -84,7 +84,9 @@ bool gn_grammar_re_match(gn_re_pool *pool, gn_re a, const char *s, size_t len);
 /* ---- Forms that JSON needs ------------------------------------------------------------------------- */
 
 /* How strings of JSON spell one code point of the ranges: itself in UTF-8 where JSON lets it stand, the
- * short escapes, \uXXXX in either case, and surrogate pairs. */
+ * short escapes, and for all but printable ASCII \uXXXX in either case, surrogate pairs included. Printable
+ * ASCII thus has one spelling (and \" \\ \/): complements and intersections over such texts are exact, and a
+ * key of plain letters is a plain literal. */
 gn_re gn_grammar_re_json_chars(gn_re_pool *pool, const gn_re_range *ranges, size_t n, bool negate);
 /* The inside of a JSON string (no quotes) that stands for the UTF-8 text s, in any spelling as above. */
 gn_re gn_grammar_re_json_literal(gn_re_pool *pool, const char *s, size_t len);
