@@ -691,3 +691,48 @@ bool gn_grammar_re_has_tag(const gn_re_pool *pool, gn_re a)
 {
     return (re_at(pool, a)->flags & RE_TAGGED) != 0;
 }
+
+bool re_write(const gn_re_pool *pool, gn_re a, gn_buf *out, size_t limit)
+{
+    for (;;) {
+        const re_node *n = re_at(pool, a);
+        size_t bytes;
+        const void *p = n->kind == RE_SET || n->kind == RE_LIT ? payload(pool, n, &bytes) : NULL;
+        uint32_t head[4] = {n->kind, 0, 0, 0};
+        switch (n->kind) {
+        case RE_LIT:
+        case RE_ALT:
+        case RE_AND: head[1] = n->b; break;
+        case RE_REP:
+            head[1] = n->b;
+            head[2] = n->c;
+            break;
+        case RE_TAG: head[1] = n->a; break;
+        case RE_MULT: return false;
+        default: break;
+        }
+        if (out->len + sizeof head > limit || gn_buf_append(out, head, sizeof head) != GN_OK ||
+            (p != NULL && gn_buf_append(out, p, bytes) != GN_OK)) {
+            return false;
+        }
+        switch (n->kind) {
+        case RE_CAT:
+            if (!re_write(pool, n->a, out, limit)) {
+                return false;
+            }
+            a = n->b;
+            continue;
+        case RE_NOT:
+        case RE_REP: a = n->a; continue;
+        case RE_ALT:
+        case RE_AND:
+            for (uint32_t i = 0; i < n->b; i++) {
+                if (!re_write(pool, pool->lists.v[n->a + i], out, limit)) {
+                    return false;
+                }
+            }
+            return true;
+        default: return true;
+        }
+    }
+}

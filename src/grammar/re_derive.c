@@ -143,6 +143,11 @@ static gn_re derive(gn_re_pool *pool, gn_re a, uint8_t byte)
     }
 }
 
+gn_re re_derive_once(gn_re_pool *pool, gn_re a, uint8_t byte)
+{
+    return derive(pool, a, byte);
+}
+
 /* ---- Rows -------------------------------------------------------------------------------------------- */
 
 typedef struct classes { /* bytes with equal signatures are told apart by nothing */

@@ -2,6 +2,7 @@
 #ifndef GN_GRAMMAR_RE_IMPL_H
 #define GN_GRAMMAR_RE_IMPL_H
 
+#include "base/buf.h"
 #include "grammar/re.h"
 
 typedef enum re_kind {
@@ -75,6 +76,14 @@ bool re_push(gn_re_pool *pool, re_vec *vec, uint32_t value);
 gn_re re_intern(gn_re_pool *pool, re_node n);
 /* ALT or AND of scratch[mark ..], which is taken off. */
 gn_re re_join(gn_re_pool *pool, re_kind kind, size_t mark);
+
+/* One derivative, dead states not looked for. */
+gn_re re_derive_once(gn_re_pool *pool, gn_re a, uint8_t byte);
+/* The texts t such that 0xFE t 0xFF matches. */
+gn_re re_between_anchors(gn_re_pool *pool, gn_re a);
+/* Append the expression written out, the same for equal expressions of any pool; false: over `limit` bytes, or
+ * out of memory. */
+bool re_write(const gn_re_pool *pool, gn_re a, gn_buf *out, size_t limit);
 
 static inline const re_node *re_at(const gn_re_pool *pool, gn_re a)
 {

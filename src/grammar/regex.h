@@ -2,6 +2,7 @@
 #ifndef GN_GRAMMAR_REGEX_H
 #define GN_GRAMMAR_REGEX_H
 
+#include "grammar/compile.h"
 #include "grammar/re.h"
 
 #define GN_REGEX_SEARCH                                                                            \
@@ -25,5 +26,9 @@ GN_MUST_USE gn_status gn_grammar_regex_parse(gn_re_pool *pool, const char *text,
  * *out is gn_free()d by the caller. GN_E_UNSUPPORTED: no such class. */
 GN_MUST_USE gn_status gn_grammar_unicode_class(const char *name, size_t len, gn_re_range **out,
                                                size_t *n);
+
+/* The grammar whose texts are those that match as a whole. Codes as above and those of gn_grammar_compile(). */
+GN_MUST_USE gn_status gn_grammar_regex(const char *text, size_t len, unsigned flags,
+                                       gn_grammar **out);
 
 #endif
