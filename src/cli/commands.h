@@ -14,6 +14,7 @@ extern const gn_cli_command gn_cli_cmd_bench;
 extern const gn_cli_command gn_cli_cmd_plan;
 extern const gn_cli_command gn_cli_cmd_inspect;
 extern const gn_cli_command gn_cli_cmd_pull;
+extern const gn_cli_command gn_cli_cmd_grammar;
 
 /* In the order of `ganglion --help`. */
 extern const gn_cli_command *const gn_cli_commands[];

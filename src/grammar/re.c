@@ -696,7 +696,7 @@ bool re_write(const gn_re_pool *pool, gn_re a, gn_buf *out, size_t limit)
 {
     for (;;) {
         const re_node *n = re_at(pool, a);
-        size_t bytes;
+        size_t bytes = 0;
         const void *p = n->kind == RE_SET || n->kind == RE_LIT ? payload(pool, n, &bytes) : NULL;
         uint32_t head[4] = {n->kind, 0, 0, 0};
         switch (n->kind) {
