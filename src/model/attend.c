@@ -116,7 +116,7 @@ static void load_queries(const unit *u)
         const float *q = net->q + (row * net->hp.n_head + head) * d;
         float *copy = u->s->head;
         memcpy(copy, q, d * sizeof *q);
-        if (net->kv_type == GN_KV_Q4) {
+        if (net->rotated) {
             gn_net_rotate_head(copy, d);
         }
         for (size_t j = 0; j < net->d_kv; j++) {
@@ -249,7 +249,7 @@ static void finish(const unit *u, const sums *total)
     for (size_t i = 0; i < u->nq; i++) {
         float *out = total->out + i * net->d_kv;
         net->k->scale(out, d, 1.0f / total->sum[i]);
-        if (net->kv_type == GN_KV_Q4) {
+        if (net->rotated) {
             gn_net_rotate_head(out, d);
         }
         size_t row = u->block->first + i / u->group;

@@ -1,13 +1,18 @@
-/* Keys and values on their way into pages, in the layouts of kernels/paged/paged.h, and the rotation that
- * goes with q4. Quantizing is a small share of a token's work, so it is one plain piece of C: the same bits at
+/* Keys and values on their way into pages, in the layouts of kernels/paged/paged.h, and what makes them fit few
+ * bits. Quantizing is a small share of a token's work, so it is one plain piece of C: the same bits at
  * every CPU level.
  *
  * The rotation is a Hadamard transform of each head scaled to keep lengths (as in QuaRot, Ashkboos et al. 2024): it
- * spreads what a few large dimensions hold over all of them, which 4 bits with one scale need. It is orthogonal, so
+ * spreads what a few large dimensions hold over all of them, which few bits with one scale need. It is orthogonal, so
  * queries and keys rotated alike have the products they had; sums of rotated values are rotated back, and it is
- * its own inverse. A head whose size is no power of two is rotated in blocks that are. */
+ * its own inverse. A head whose size is no power of two is rotated in blocks that are.
+ *
+ * Some models (Qwen2) add large biases to keys, in the dimensions that RoPE turns most slowly, where they drown
+ * what differs from token to token. A vector taken off all keys of a head adds the same number to all scores of a
+ * query, and a softmax does not see that: so the biases of slow dimensions are left out of quantized keys. */
 #include "model/net_impl.h"
 
+#include "base/alloc.h"
 #include "kernels/paged/paged.h"
 #include "kernels/simd/half.h"
 
@@ -152,6 +157,53 @@ static void put_q4(const float *x, size_t d, size_t t, uint32_t value, void *blo
     }
 }
 
+/* Where a dimension turns by less than a radian in this many positions, its bias is left out. */
+#define SLOW_TOK 4096.0f
+
+static bool is_slow(const gn_net *net, const gn_rope *rope, size_t j)
+{
+    size_t n_rot = net->hp.n_rot;
+    if (j >= n_rot) {
+        return true;
+    }
+    size_t pair = net->hp.rope_pairs == GN_ROPE_NORM ? j / 2 : j % (n_rot / 2);
+    return rope->inv_freq[pair] * SLOW_TOK < 1.0f;
+}
+
+gn_status gn_net_init_key_offsets(gn_net *net)
+{
+    const gn_hparams *hp = &net->hp;
+    size_t n_kv = (size_t)hp->n_head_kv * hp->head_dim;
+    bool any = false;
+    for (uint32_t i = 0; i < hp->n_layer; i++) {
+        any = any || (net->w.layers[i].k_bias != NULL && net->w.layers[i].k_norm == NULL);
+    }
+    /* A cap on scores is no softmax: it would see the difference. */
+    if (!any || !net->rotated || hp->attn_softcap > 0.0f) {
+        return GN_OK;
+    }
+    net->key_offsets = gn_calloc(hp->n_layer * n_kv, sizeof *net->key_offsets);
+    if (net->key_offsets == NULL) {
+        return gn_alloc_failed();
+    }
+    for (uint32_t i = 0; i < hp->n_layer; i++) {
+        const gn_layer *layer = &net->w.layers[i];
+        const gn_rope *rope = hp->windowed[i] ? &net->rope_local : &net->rope;
+        for (size_t j = 0; layer->k_bias != NULL && layer->k_norm == NULL && j < n_kv; j++) {
+            bool slow = is_slow(net, rope, j % hp->head_dim);
+            net->key_offsets[i * n_kv + j] = slow ? layer->k_bias[j] : 0.0f;
+        }
+    }
+    return GN_OK;
+}
+
+static void subtract(float *x, const float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        x[i] -= y[i];
+    }
+}
+
 static void put_f32(const float *x, size_t d, size_t step, float *to)
 {
     for (size_t j = 0; j < d; j++) {
@@ -199,7 +251,10 @@ void gn_net_store(const gn_net *net, const gn_row *row, uint32_t layer, uint32_t
     for (uint32_t h = 0; h < net->hp.n_head_kv; h++) {
         memcpy(head, x + h * d, d * sizeof *x);
         memset(head + d, 0, (net->d_kv - d) * sizeof *x);
-        if (net->kv_type == GN_KV_Q4) {
+        if (value == 0 && net->key_offsets != NULL) {
+            subtract(head, net->key_offsets + ((size_t)layer * net->hp.n_head_kv + h) * d, d);
+        }
+        if (net->rotated) {
             gn_net_rotate_head(head, d);
         }
         put(net, head, row->pos % GN_KV_PAGE_TOK, value, net->attn[worker].half,

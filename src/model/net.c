@@ -75,6 +75,8 @@ static gn_status init_attention(gn_net *net)
     size_t group = hp->n_head / hp->n_head_kv;
     gn_kv_shape shape = gn_net_kv_shape(net);
     net->d_kv = gn_kv_padded_dim(&shape);
+    net->rotated = net->kv_type != GN_KV_F16 && net->kv_type != GN_KV_F32;
+    GN_TRY(gn_net_init_key_offsets(net));
     net->attn_rows = max_of(ATTN_ROWS / group, 1) * group;
     net->n_attn_slots = (size_t)net->n_workers * SLOTS_A_WORKER;
     net->attn_slots = gn_alloc_aligned(net->n_attn_slots * group * (net->d_kv + 2), sizeof(float));
@@ -167,6 +169,7 @@ void gn_net_destroy(gn_net *net)
         gn_free(net->attn[i].half);
     }
     gn_free_aligned(net->attn_slots);
+    gn_free(net->key_offsets);
     gn_free(net->blocks);
     gn_free(net->attn);
     gn_free_aligned(net->memory);

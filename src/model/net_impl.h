@@ -38,7 +38,9 @@ struct gn_net {
     int n_threads_few;  /* that passes of up to FEW_ROWS rows use */
     int n_threads_many; /* that larger ones use */
     gn_kv_type kv_type;
-    size_t d_kv; /* elements of a head in pages: head_dim, padded */
+    bool rotated;       /* heads in pages are Hadamard transforms: all types of 8 bits or fewer */
+    float *key_offsets; /* [n_layer, n_head_kv·head_dim] taken off all keys, or NULL */
+    size_t d_kv;        /* elements of a head in pages: head_dim, padded */
 
     /* Of one forward pass: */
     const gn_row *rows;
@@ -71,7 +73,9 @@ void gn_net_attend(gn_net *net, uint32_t layer);
 /* Write the keys (value 0) or values (1) [n_head_kv, head_dim] of one row to its page. */
 void gn_net_store(const gn_net *net, const gn_row *row, uint32_t layer, uint32_t value,
                   const float *x, int worker);
-/* The rotation of a head's d elements that goes with GN_KV_Q4, its own inverse. */
+/* Fill key_offsets where the model and the KV type want some. GN_E_NOMEM. */
+GN_MUST_USE gn_status gn_net_init_key_offsets(gn_net *net);
+/* The rotation of a head's d elements that goes with `rotated`, its own inverse. */
 void gn_net_rotate_head(float *x, size_t d);
 /* The feed-forward half of a layer with experts: h → y. */
 void gn_net_moe(gn_net *net, const gn_layer *layer);
