@@ -12,10 +12,10 @@
 struct gn_kv_pool {
     gn_kv_shape shape;
     size_t page_bytes;
-    size_t block_bytes; /* one head's keys or values */
-    uint32_t capacity;  /* pages */
-    uint32_t n_created; /* pages [0, n_created) have memory */
-    uint32_t n_slots;   /* length of memory and free_ids */
+    size_t block_bytes[2]; /* one head's keys, and values */
+    uint32_t capacity;     /* pages */
+    uint32_t n_created;    /* pages [0, n_created) have memory */
+    uint32_t n_slots;      /* length of memory and free_ids */
     unsigned char **memory;
     uint32_t *free_ids;
     uint32_t n_free;
@@ -29,8 +29,8 @@ uint32_t gn_kv_padded_dim(const gn_kv_shape *shape)
     return (shape->head_dim + whole - 1) / whole * whole;
 }
 
-/* Bytes of one head's keys, or values, in a page, or 0: codes and the scales behind them. */
-static size_t block_bytes(const gn_kv_shape *shape)
+/* Bytes of one head's keys (value 0) or values (1) in a page, or 0: codes and the scales behind them. */
+static size_t block_bytes(const gn_kv_shape *shape, uint32_t value)
 {
     if (shape->head_dim > UINT32_MAX - 32) {
         return 0;
@@ -42,15 +42,15 @@ static size_t block_bytes(const gn_kv_shape *shape)
     case GN_KV_F16: row = sizeof(uint16_t) * d; break;
     case GN_KV_Q8:
     case GN_KV_FP8: row = d + sizeof(float); break;
-    case GN_KV_Q4: row = d / 2 + d / 32 * sizeof(uint16_t); break;
+    case GN_KV_Q4: row = value != 0 ? d / 2 + d / 32 * sizeof(uint16_t) : d + sizeof(float); break;
     }
     return GN_KV_PAGE_TOK * row;
 }
 
 size_t gn_kv_page_bytes(const gn_kv_shape *shape)
 {
-    size_t bytes = block_bytes(shape);
-    if (!gn_checked_mul(bytes, shape->n_head_kv, &bytes) || !gn_checked_mul(bytes, 2, &bytes) ||
+    size_t bytes = block_bytes(shape, 0) + block_bytes(shape, 1);
+    if (!gn_checked_mul(bytes, shape->n_head_kv, &bytes) ||
         !gn_checked_mul(bytes, shape->n_layer, &bytes)) {
         return 0;
     }
@@ -73,7 +73,8 @@ gn_status gn_kv_pool_create(const gn_kv_shape *shape, uint64_t limit_bytes, gn_k
     }
     pool->shape = *shape;
     pool->page_bytes = page_bytes;
-    pool->block_bytes = block_bytes(shape);
+    pool->block_bytes[0] = block_bytes(shape, 0);
+    pool->block_bytes[1] = block_bytes(shape, 1);
     pool->capacity = capacity > UINT32_MAX ? UINT32_MAX : (uint32_t)capacity;
     *out = pool;
     return GN_OK;
@@ -181,7 +182,10 @@ void gn_kv_give(gn_kv_pool *pool, uint32_t n_pages, const uint32_t *ids)
 void *gn_kv_block(const gn_kv_pool *pool, uint32_t page, uint32_t layer, uint32_t value,
                   uint32_t head)
 {
-    assert(page < pool->n_created && layer < pool->shape.n_layer && head < pool->shape.n_head_kv);
-    size_t index = ((size_t)layer * 2 + value) * pool->shape.n_head_kv + head;
-    return pool->memory[page] + index * pool->block_bytes;
+    assert(page < pool->n_created && layer < pool->shape.n_layer && value < 2 &&
+           head < pool->shape.n_head_kv);
+    size_t n = pool->shape.n_head_kv;
+    size_t offset = layer * n * (pool->block_bytes[0] + pool->block_bytes[1]) +
+                    value * n * pool->block_bytes[0] + head * pool->block_bytes[value];
+    return pool->memory[page] + offset;
 }

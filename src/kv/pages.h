@@ -17,9 +17,9 @@
 typedef enum gn_kv_type {
     GN_KV_F16,
     GN_KV_F32,
-    GN_KV_Q8,  /* 8-bit integers, a scale a token */
+    GN_KV_Q8,  /* 8-bit integers, a scale a token; of the head's Hadamard transform, as all below */
     GN_KV_FP8, /* E4M3, a scale a token */
-    GN_KV_Q4   /* 4-bit integers of the head's Hadamard transform, a scale for 32 */
+    GN_KV_Q4   /* keys as in Q8; values in 4-bit integers with a scale for 32 */
 } gn_kv_type;
 
 typedef struct gn_kv_shape {

@@ -46,11 +46,11 @@ static gn_k_paged_scores_fn *scores_of(const gn_kernels *k, gn_kv_type type)
     switch (type) {
     case GN_KV_F16: return k->paged_scores_f16;
     case GN_KV_F32: return k->paged_scores_f32;
-    case GN_KV_Q8: return k->paged_scores_q8;
     case GN_KV_FP8: return k->paged_scores_fp8;
+    case GN_KV_Q8:
     case GN_KV_Q4: break;
     }
-    return k->paged_scores_q4;
+    return k->paged_scores_q8;
 }
 
 static gn_k_paged_accum_fn *accum_of(const gn_kernels *k, gn_kv_type type)

@@ -90,7 +90,7 @@ static uint8_t e4m3(float x)
 
 /* One token's scale and codes; a row that is not finite gets a scale that is not, so that what is computed from it
  * shows it. */
-static float put_8bit(gn_kv_type type, const float *x, size_t d, uint8_t *code, size_t step)
+static float code_8bit(gn_kv_type type, const float *x, size_t d, uint8_t *code, size_t step)
 {
     float most = largest(x, d);
     if (!(most >= TINY) || isinf(most)) {
@@ -109,6 +109,16 @@ static float put_8bit(gn_kv_type type, const float *x, size_t d, uint8_t *code, 
                                                                  : scaled);
     }
     return type == GN_KV_Q8 ? most / top : most / top * 256.0f;
+}
+
+/* Write token t of a block of 8-bit keys or values. */
+static void put_8bit(gn_kv_type type, const float *x, size_t d, size_t t, uint32_t value,
+                     void *block)
+{
+    uint8_t *codes = block;
+    float *scales = (float *)(void *)(codes + d * TOK);
+    scales[t] = value != 0 ? code_8bit(type, x, d, codes + t * d, 1)
+                           : code_8bit(type, x, d, codes + t, TOK);
 }
 
 /* The scale of a q4 group: the least bfloat16 that reaches `most` with the largest code, 15. */
@@ -138,21 +148,16 @@ static uint16_t q4_group(const float *x, uint8_t *code)
     return scale;
 }
 
-/* Write token t of a block of keys (value 0) or values (1). */
-static void put_q4(const float *x, size_t d, size_t t, uint32_t value, void *block)
+/* Write token t of a block of q4 values. */
+static void put_q4(const float *x, size_t d, size_t t, void *block)
 {
     uint8_t *bytes = block;
     uint16_t *scales = (uint16_t *)(void *)(bytes + d / 2 * TOK);
     for (size_t g = 0; g < d / GROUP; g++) {
         uint8_t code[GROUP];
-        uint16_t scale = q4_group(x + g * GROUP, code);
-        scales[value != 0 ? t * (d / GROUP) + g : g * TOK + t] = scale;
+        scales[t * (d / GROUP) + g] = q4_group(x + g * GROUP, code);
         for (size_t i = 0; i < GROUP / 2; i++) {
-            if (value != 0) {
-                bytes[t * (d / 2) + g * 16 + i] = (uint8_t)(code[i] | code[i + 16] << 4);
-            } else {
-                bytes[(g * 16 + i) * TOK + t] = (uint8_t)(code[2 * i] | code[2 * i + 1] << 4);
-            }
+            bytes[t * (d / 2) + g * 16 + i] = (uint8_t)(code[i] | code[i + 16] << 4);
         }
     }
 }
@@ -231,14 +236,15 @@ static void put(const gn_net *net, const float *x, size_t t, uint32_t value, uin
         net->k->f32_to_f16(x, d, half);
         put_f16(half, d, step, (uint16_t *)block + first);
         break;
-    case GN_KV_Q8:
-    case GN_KV_FP8: {
-        uint8_t *codes = block;
-        float *scales = (float *)(void *)(codes + d * TOK);
-        scales[t] = put_8bit(net->kv_type, x, d, codes + first, step);
+    case GN_KV_Q4:
+        if (value != 0) {
+            put_q4(x, d, t, block);
+        } else {
+            put_8bit(GN_KV_Q8, x, d, t, 0, block);
+        }
         break;
-    }
-    case GN_KV_Q4: put_q4(x, d, t, value, block); break;
+    case GN_KV_Q8:
+    case GN_KV_FP8: put_8bit(net->kv_type, x, d, t, value, block); break;
     }
 }
 

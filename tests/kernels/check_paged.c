@@ -51,7 +51,10 @@ static void fill_block(const kc_row *row, void *block, size_t d, bool special)
         }
     } else {
         float scale[TOK];
-        kc_fill_sparse(scale, TOK, special);
+        kc_fill_uniform(scale, TOK);
+        if (special) {
+            kc_fill_sparse(scale, TOK, true);
+        }
         memcpy(bytes + d * TOK, scale, sizeof scale);
     }
 }

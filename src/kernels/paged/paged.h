@@ -11,7 +11,7 @@
  *   f16    binary16 [d][64]             binary16 [64][d]             -
  *   q8     int8 [d][64]                 int8 [64][d]                 float [64], one a token
  *   fp8    E4M3 [d][64]                 E4M3 [64][d]                 float [64], one a token
- *   q4     [d/2][64] dims 2i | 2i+1     [64][d/2] i | i + 16         bfloat16 [d/32][64] or [64][d/32]
+ *   q4     as q8                        [64][d/2] dims i | i + 16     bfloat16 [64][d/32], of values
  *
  * A q4 byte holds two codes c, low nibble first, of -8 .. 7 that stand for 2c + 1, so that all 16 values are
  * used and lie evenly around 0. An E4M3 byte is taken as the binary16 with the same fields, which is 2^-8 of
@@ -28,7 +28,7 @@
 enum { GN_PAGED_TOK = 64, GN_PAGED_Q4_GROUP = 32 };
 
 /* s[i*lds + t] = scale[t] * sum_j q[j*ldq + i] * k[j][t],  i < nq, t < 64, one chain over j ascending by fmaf;
- * q4: k[j][t] is code times scale, rounded, and there is no factor in front.
+ * without the factor for f32 and f16.
  * q        queries, transposed: [d, nq], rows ldq floats apart
  * k        the page's block of keys
  * s        scores [nq, 64], rows lds floats apart; those of tokens that were never written mean nothing */
@@ -38,7 +38,6 @@ typedef gn_k_paged_scores_fn gn_k_paged_scores_f32_fn;
 typedef gn_k_paged_scores_fn gn_k_paged_scores_f16_fn;
 typedef gn_k_paged_scores_fn gn_k_paged_scores_q8_fn;
 typedef gn_k_paged_scores_fn gn_k_paged_scores_fp8_fn;
-typedef gn_k_paged_scores_fn gn_k_paged_scores_q4_fn;
 
 /* for t = begin .. end-1:  o[i*ldo + j] = fmaf(p[i*ldp + t], v[t][j], o[i*ldo + j])
  * p        weights [nq, 64], rows ldp floats apart; for q8 and fp8 the caller has multiplied them by the

@@ -68,32 +68,6 @@ GN_INLINE void scores_step(size_t rows, size_t cols, const float *q, const v16 *
     }
 }
 
-GN_INLINE void scores_q4(size_t rows, size_t cols, const float *q, size_t ldq, size_t d,
-                         const void *k, size_t t, v16 *acc)
-{
-    const uint8_t *codes = (const uint8_t *)k + t;
-    const uint16_t *scales = paged_q4_scales(k, d) + t;
-    for (size_t j = 0; j < d; j += GN_PAGED_Q4_GROUP) {
-        v16 scale[PAGED_COLS];
-        V16_UNROLL
-        for (size_t c = 0; c < cols; c++) {
-            scale[c] = v16_load_bf16(scales + j / GN_PAGED_Q4_GROUP * GN_PAGED_TOK + c * V16_LANES);
-        }
-        for (size_t i = j; i < j + GN_PAGED_Q4_GROUP; i += 2) {
-            v16 low[PAGED_COLS];
-            v16 high[PAGED_COLS];
-            V16_UNROLL
-            for (size_t c = 0; c < cols; c++) {
-                v16_load_i4(codes + i / 2 * GN_PAGED_TOK + c * V16_LANES, &low[c], &high[c]);
-                low[c] = v16_mul(low[c], scale[c]);
-                high[c] = v16_mul(high[c], scale[c]);
-            }
-            scores_step(rows, cols, q + i * ldq, low, acc);
-            scores_step(rows, cols, q + (i + 1) * ldq, high, acc);
-        }
-    }
-}
-
 /* Tokens t .. t + 16 cols - 1. */
 GN_INLINE void scores_tile(size_t rows, paged_type type, const float *q, size_t ldq, size_t d,
                            const void *k, size_t t, float *s, size_t lds)
@@ -104,17 +78,13 @@ GN_INLINE void scores_tile(size_t rows, paged_type type, const float *q, size_t 
     for (size_t i = 0; i < rows * cols; i++) {
         acc[i] = v16_set1(0.0f);
     }
-    if (type == PAGED_Q4) {
-        scores_q4(rows, cols, q, ldq, d, k, t, acc);
-    } else {
-        for (size_t j = 0; j < d; j++) {
-            v16 key[PAGED_COLS];
-            V16_UNROLL
-            for (size_t c = 0; c < cols; c++) {
-                key[c] = paged_load(type, k, j * GN_PAGED_TOK + t + c * V16_LANES);
-            }
-            scores_step(rows, cols, q + j * ldq, key, acc);
+    for (size_t j = 0; j < d; j++) {
+        v16 key[PAGED_COLS];
+        V16_UNROLL
+        for (size_t c = 0; c < cols; c++) {
+            key[c] = paged_load(type, k, j * GN_PAGED_TOK + t + c * V16_LANES);
         }
+        scores_step(rows, cols, q + j * ldq, key, acc);
     }
     const float *scale = (const float *)(const void *)((const char *)k + d * GN_PAGED_TOK);
     V16_UNROLL
@@ -224,21 +194,27 @@ GN_INLINE void accum(paged_type type, size_t nq, const float *p, size_t ldp, con
     }
 }
 
-#define PAGED_KERNELS(name, type)                                                                  \
+#define PAGED_SCORES(name, type)                                                                   \
     void V16_FN(paged_scores_##name)(size_t nq, const float *q, size_t ldq, size_t d,              \
                                      const void *k, float *s, size_t lds)                          \
     {                                                                                              \
         scores(type, nq, q, ldq, d, k, s, lds);                                                    \
-    }                                                                                              \
+    }
+PAGED_SCORES(f32, PAGED_F32)
+PAGED_SCORES(f16, PAGED_F16)
+PAGED_SCORES(q8, PAGED_Q8)
+PAGED_SCORES(fp8, PAGED_FP8)
+
+#define PAGED_ACCUM(name, type)                                                                    \
     void V16_FN(paged_accum_##name)(size_t nq, const float *p, size_t ldp, const void *v,          \
                                     size_t begin, size_t end, size_t d, float *o, size_t ldo)      \
     {                                                                                              \
         accum(type, nq, p, ldp, v, begin, end, d, o, ldo);                                         \
     }
-PAGED_KERNELS(f32, PAGED_F32)
-PAGED_KERNELS(f16, PAGED_F16)
-PAGED_KERNELS(q8, PAGED_Q8)
-PAGED_KERNELS(fp8, PAGED_FP8)
-PAGED_KERNELS(q4, PAGED_Q4)
+PAGED_ACCUM(f32, PAGED_F32)
+PAGED_ACCUM(f16, PAGED_F16)
+PAGED_ACCUM(q8, PAGED_Q8)
+PAGED_ACCUM(fp8, PAGED_FP8)
+PAGED_ACCUM(q4, PAGED_Q4)
 
 #endif

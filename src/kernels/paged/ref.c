@@ -29,17 +29,6 @@ static float q4_element(const uint8_t *codes, size_t byte, bool high, uint16_t s
     return (float)value * gn_f32_from_bits((uint32_t)scale << 16);
 }
 
-static float key(kind type, const void *k, size_t d, size_t j, size_t t)
-{
-    if (type != Q4) {
-        return element(type, k, j * GN_PAGED_TOK + t);
-    }
-    const uint8_t *codes = k;
-    const uint16_t *scale = (const uint16_t *)(const void *)(codes + d / 2 * GN_PAGED_TOK);
-    return q4_element(codes, j / 2 * GN_PAGED_TOK + t, j % 2 != 0,
-                      scale[j / GN_PAGED_Q4_GROUP * GN_PAGED_TOK + t]);
-}
-
 static float value(kind type, const void *v, size_t d, size_t t, size_t j)
 {
     if (type != Q4) {
@@ -64,7 +53,7 @@ static void scores(kind type, size_t nq, const float *q, size_t ldq, size_t d, c
         for (size_t t = 0; t < GN_PAGED_TOK; t++) {
             float sum = 0.0f;
             for (size_t j = 0; j < d; j++) {
-                sum = fmaf(q[j * ldq + i], key(type, k, d, j, t), sum);
+                sum = fmaf(q[j * ldq + i], element(type, k, j * GN_PAGED_TOK + t), sum);
             }
             s[i * lds + t] = scale != NULL ? sum * scale[t] : sum;
         }
@@ -84,19 +73,25 @@ static void accum(kind type, size_t nq, const float *p, size_t ldp, const void *
     }
 }
 
-#define PAGED_REF(name, type)                                                                      \
+#define PAGED_SCORES(name, type)                                                                   \
     void gn_k_paged_scores_##name##_ref(size_t nq, const float *q, size_t ldq, size_t d,           \
                                         const void *k, float *s, size_t lds)                       \
     {                                                                                              \
         scores(type, nq, q, ldq, d, k, s, lds);                                                    \
-    }                                                                                              \
+    }
+PAGED_SCORES(f32, F32)
+PAGED_SCORES(f16, F16)
+PAGED_SCORES(q8, Q8)
+PAGED_SCORES(fp8, FP8)
+
+#define PAGED_ACCUM(name, type)                                                                    \
     void gn_k_paged_accum_##name##_ref(size_t nq, const float *p, size_t ldp, const void *v,       \
                                        size_t begin, size_t end, size_t d, float *o, size_t ldo)   \
     {                                                                                              \
         accum(type, nq, p, ldp, v, begin, end, d, o, ldo);                                         \
     }
-PAGED_REF(f32, F32)
-PAGED_REF(f16, F16)
-PAGED_REF(q8, Q8)
-PAGED_REF(fp8, FP8)
-PAGED_REF(q4, Q4)
+PAGED_ACCUM(f32, F32)
+PAGED_ACCUM(f16, F16)
+PAGED_ACCUM(q8, Q8)
+PAGED_ACCUM(fp8, FP8)
+PAGED_ACCUM(q4, Q4)
