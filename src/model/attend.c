@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 static_assert(GN_ATTN_SPLIT % GN_KV_PAGE_TOK == 0, "parts are whole pages");
@@ -312,11 +313,35 @@ static sums slot(const gn_net *net, size_t index)
     return (sums){memory, memory + group * net->d_kv, memory + group * (net->d_kv + 1)};
 }
 
+/* The parts of the wave into the unit's total; with the last wave, the end. */
+static void merge_parts(const attend_job *job, const unit *u, size_t index)
+{
+    size_t n_units = job->net->n_blocks * job->net->hp.n_head_kv;
+    sums total = slot(job->net, n_units * job->n_parts + index);
+    if (job->wave == 0) {
+        clear(u, &total);
+    }
+    range parts = parts_of(u);
+    uint32_t begin = parts.begin + job->wave;
+    uint32_t end = begin + job->n_parts < parts.end ? begin + job->n_parts : parts.end;
+    for (uint32_t i = begin; i < end; i++) {
+        sums part = slot(job->net, index * job->n_parts + (i - begin));
+        for (size_t r = 0; r < u->nq; r++) {
+            merge(u, &total, &part, r);
+        }
+    }
+    if (begin < parts.end && end == parts.end) {
+        finish(u, &total);
+    }
+}
+
+/* Whoever is done with the last part of a unit merges them all, so that nobody waits in between. */
 static void attend_parts(void *ctx, size_t begin, size_t end, int worker)
 {
     const attend_job *job = ctx;
     for (size_t item = begin; item < end; item++) {
-        unit u = unit_at(job->net, job->layer, item / job->n_parts, worker);
+        size_t unit_index = item / job->n_parts;
+        unit u = unit_at(job->net, job->layer, unit_index, worker);
         range parts = parts_of(&u);
         uint32_t index = parts.begin + job->wave + (uint32_t)(item % job->n_parts);
         if (index < parts.end) {
@@ -324,29 +349,9 @@ static void attend_parts(void *ctx, size_t begin, size_t end, int worker)
             load_queries(&u);
             compute_part(&u, index, &part);
         }
-    }
-}
-
-static void merge_parts(void *ctx, size_t begin, size_t end, int worker)
-{
-    const attend_job *job = ctx;
-    size_t n_units = job->net->n_blocks * job->net->hp.n_head_kv;
-    for (size_t item = begin; item < end; item++) {
-        unit u = unit_at(job->net, job->layer, item, worker);
-        sums total = slot(job->net, n_units * job->n_parts + item);
-        if (job->wave == 0) {
-            clear(&u, &total);
-        }
-        range parts = parts_of(&u);
-        uint32_t stop = parts.begin + job->wave + job->n_parts;
-        for (uint32_t i = parts.begin + job->wave; i < stop && i < parts.end; i++) {
-            sums part = slot(job->net, item * job->n_parts + (i - parts.begin - job->wave));
-            for (size_t r = 0; r < u.nq; r++) {
-                merge(&u, &total, &part, r);
-            }
-        }
-        if (stop >= parts.end && stop - job->n_parts < parts.end) {
-            finish(&u, &total);
+        if (atomic_fetch_add_explicit(&job->net->parts_done[unit_index], 1, memory_order_acq_rel) ==
+            job->n_parts - 1) {
+            merge_parts(job, &u, unit_index);
         }
     }
 }
@@ -395,7 +400,9 @@ void gn_net_attend(gn_net *net, uint32_t layer)
     size_t room = net->n_attn_slots / n_units - 1;
     job.n_parts = most < room ? most : (uint32_t)room;
     for (; job.wave < most; job.wave += job.n_parts) {
+        for (size_t i = 0; i < n_units; i++) {
+            atomic_store_explicit(&net->parts_done[i], 0, memory_order_relaxed);
+        }
         gn_os_pool_run(net->pool, n_units * job.n_parts, 1, attend_parts, &job);
-        gn_os_pool_run(net->pool, n_units, 1, merge_parts, &job);
     }
 }

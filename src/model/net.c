@@ -82,7 +82,9 @@ static gn_status init_attention(gn_net *net)
     net->attn_slots = gn_alloc_aligned(net->n_attn_slots * group * (net->d_kv + 2), sizeof(float));
     net->blocks = gn_alloc_array(GN_NET_MAX_ROWS, sizeof *net->blocks);
     net->attn = gn_calloc((size_t)net->n_workers, sizeof *net->attn);
-    if (net->attn_slots == NULL || net->blocks == NULL || net->attn == NULL) {
+    net->parts_done = gn_calloc(net->n_attn_slots, sizeof *net->parts_done);
+    if (net->attn_slots == NULL || net->parts_done == NULL || net->blocks == NULL ||
+        net->attn == NULL) {
         return gn_alloc_failed();
     }
     for (int i = 0; i < net->n_workers; i++) {
@@ -170,6 +172,7 @@ void gn_net_destroy(gn_net *net)
     }
     gn_free_aligned(net->attn_slots);
     gn_free(net->key_offsets);
+    gn_free((void *)net->parts_done);
     gn_free(net->blocks);
     gn_free(net->attn);
     gn_free_aligned(net->memory);

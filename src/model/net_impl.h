@@ -51,15 +51,16 @@ struct gn_net {
     size_t attn_rows;  /* most query rows of a block and head */
     float *attn_slots; /* [n_attn_slots, n_group, d_kv + 2] parts that wait for their merge */
     size_t n_attn_slots;
-    float *memory;    /* one block for all below */
-    float *x;         /* [rows, n_embd] the residual stream */
-    float *h;         /* [rows, n_embd] normed */
-    float *q;         /* [rows, n_head·head_dim] */
-    float *kk, *vv;   /* [rows, n_head_kv·head_dim] */
-    float *a;         /* [rows, n_head·head_dim] attention's output */
-    float *y;         /* [rows, n_embd] a half block's output */
-    float *gate, *up; /* [rows, n_ff or n_ff_expert] */
-    float *cos, *sin; /* [rows, n_rot/2], of layers without a window */
+    _Atomic uint32_t *parts_done; /* [n_attn_slots] of a block and head, in this loop */
+    float *memory;                /* one block for all below */
+    float *x;                     /* [rows, n_embd] the residual stream */
+    float *h;                     /* [rows, n_embd] normed */
+    float *q;                     /* [rows, n_head·head_dim] */
+    float *kk, *vv;               /* [rows, n_head_kv·head_dim] */
+    float *a;                     /* [rows, n_head·head_dim] attention's output */
+    float *y;                     /* [rows, n_embd] a half block's output */
+    float *gate, *up;             /* [rows, n_ff or n_ff_expert] */
+    float *cos, *sin;             /* [rows, n_rot/2], of layers without a window */
     float *cos_local, *sin_local;
     float *router;      /* [rows, n_expert] */
     float *xe, *ye;     /* [rows, n_embd] one expert's rows */
