@@ -52,7 +52,7 @@ def divergence(truth, other):
     return sum(a * math.log(a / b) for a, b in zip(p, q))
 
 
-# Not reached: figures in docs/adr/0016-kv-types.md.
+# Not reached: figures in docs/adr/0017-kv-types.md.
 MISSED = {("smollm2-135m", "q8"), ("smollm2-135m", "fp8"), ("qwen2.5-coder-0.5b", "fp8")}
 
 
