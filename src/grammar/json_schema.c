@@ -287,14 +287,22 @@ static gn_status emit_all(gn_schema *s, gn_conj top, gn_ir *out)
 
 /* ---- entry ---- */
 
-static void find_draft(gn_schema *s)
+/* The draft, by "$schema". A meta-schema of someone's own may give keywords another meaning. */
+static gn_status find_draft(gn_schema *s)
 {
     static const char *const old[] = {"draft-03", "draft-04", "draft-05", "draft-06", "draft-07"};
     const gn_json *schema = gn_base_json_get(s->root, "$schema");
-    for (size_t i = 0; schema != NULL && schema->type == GN_JSON_STRING && i < GN_COUNTOF(old);
-         i++) {
+    if (schema == NULL || schema->type != GN_JSON_STRING) {
+        return GN_OK;
+    }
+    if (strstr(schema->text, "json-schema.org/") == NULL) {
+        return gn_schema_refuse(s, schema, GN_E_UNSUPPORTED,
+                                "a meta-schema other than those of json-schema.org");
+    }
+    for (size_t i = 0; i < GN_COUNTOF(old); i++) {
         s->ref_alone = s->ref_alone || strstr(schema->text, old[i]) != NULL;
     }
+    return GN_OK;
 }
 
 static gn_status prepare(gn_schema *s, const char *json, size_t len)
@@ -310,7 +318,7 @@ static gn_status prepare(gn_schema *s, const char *json, size_t len)
     if (s->nodes == NULL || s->forms == NULL || s->busy == NULL) {
         return gn_alloc_failed();
     }
-    find_draft(s);
+    GN_TRY(find_draft(s));
     GN_TRY(gn_schema_index(s));
     GN_TRY(gn_grammar_ir_create(NULL, &s->b));
     s->pool = gn_grammar_ir_pool(s->b);

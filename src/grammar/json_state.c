@@ -256,6 +256,9 @@ uint64_t ir_array_rest(const gn_ir_builder *b, const ir_array *a, ir_place p)
         if (a->max_matching != GN_IR_MANY && count >= a->max_matching) {
             matching = IR_NEVER;
         }
+        if (!in_prefix && matching == IR_NEVER && count < a->min_matching) {
+            return IR_NEVER; /* no later item can count either */
+        }
         bool take = matching != IR_NEVER && (count < a->min_matching || plain == IR_NEVER);
         uint64_t one = take ? matching : plain;
         if (one == IR_NEVER) {

@@ -408,7 +408,10 @@ static gn_status array_and(gn_schema *s, const gn_array_form *a, const gn_array_
 static gn_re re_and(gn_schema *s, gn_re a, gn_re b)
 {
     const gn_re both[] = {a, b};
-    return a == b ? a : gn_grammar_re_and(s->pool, both, 2);
+    if (a == b || b == s->any_string || b == s->any_number) {
+        return a;
+    }
+    return a == s->any_string || a == s->any_number ? b : gn_grammar_re_and(s->pool, both, 2);
 }
 
 static bool is_dead_object(const gn_object_form *o)

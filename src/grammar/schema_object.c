@@ -39,8 +39,6 @@ static gn_status read_patterns(gn_schema *s, const gn_json *patterns, pattern *o
             s->place = p;
             return status;
         }
-        const gn_re both[] = {s->any_string, out[*n].keys};
-        out[*n].keys = gn_grammar_re_and(s->pool, both, 2);
         GN_TRY(gn_schema_conj_of(s, p, &out[*n].value));
         (*n)++;
     }

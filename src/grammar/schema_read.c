@@ -29,10 +29,11 @@ gn_status gn_schema_count(gn_schema *s, const gn_json *node, uint32_t *out)
     return GN_OK;
 }
 
+/* b is a set of whole JSON texts of its type, so nothing is to do where a is all of them. */
 static gn_re intersect(gn_schema *s, gn_re a, gn_re b)
 {
     const gn_re both[] = {a, b};
-    return a == b ? a : gn_grammar_re_and(s->pool, both, 2);
+    return a == b || a == s->any_string ? b : gn_grammar_re_and(s->pool, both, 2);
 }
 
 /* ---- values ---- */
