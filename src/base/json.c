@@ -235,6 +235,7 @@ static gn_status add_node(reader *r, const cursor *c, gn_json **out)
         }
         skip_blanks(r);
     }
+    node->raw = r->s + r->at;
     if (c->open != NULL) {
         c->open->len++;
         if (c->last != NULL) {
@@ -251,6 +252,7 @@ static gn_status add_node(reader *r, const cursor *c, gn_json **out)
 static gn_status after_value(reader *r, cursor *c, gn_json *done, bool *more)
 {
     for (;;) {
+        done->raw_len = (size_t)(r->s + r->at - done->raw);
         skip_blanks(r);
         if (c->open == NULL) {
             *more = false;

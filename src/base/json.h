@@ -35,6 +35,8 @@ struct gn_json {
     const gn_json *parent; /* NULL: the root */
     const char *key;       /* of a member, decoded, NUL behind; NULL elsewhere */
     size_t key_len;
+    const char *raw; /* the value as it stands in the text that was parsed; borrowed from it */
+    size_t raw_len;
     uint32_t id; /* 0 for the root, then counted in the order of the text */
 };
 

@@ -1,10 +1,12 @@
 /* `ganglion grammar check`: does a text match a grammar, token by token of its canonical tokenization, and what do
  * compiling and masks cost. It needs only the model's tokenizer. */
 #include "base/alloc.h"
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/model_path.h"
 #include "cli/out.h"
 #include "grammar/gbnf.h"
+#include "grammar/json_schema.h"
 #include "grammar/matcher.h"
 #include "grammar/regex.h"
 #include "os/clock.h"
@@ -15,6 +17,7 @@
 
 typedef struct options {
     gn_cli_model_args model;
+    const char *schema;
     const char *regex;
     const char *gbnf;
     const char *cases;
@@ -23,6 +26,11 @@ typedef struct options {
 
 static const gn_cli_option rows[] = {
     GN_CLI_MODEL_OPTION(options),
+    {.name = "schema",
+     .kind = GN_CLI_TEXT,
+     .offset = offsetof(options, schema),
+     .value = "FILE",
+     .help = "A JSON Schema; draft 2020-12, or what its $schema says."},
     {.name = "regex",
      .kind = GN_CLI_TEXT,
      .offset = offsetof(options, regex),
@@ -38,7 +46,8 @@ static const gn_cli_option rows[] = {
      .kind = GN_CLI_TEXT,
      .offset = offsetof(options, cases),
      .value = "FILE",
-     .help = "JSON lines: {\"id\", \"regex\" or \"gbnf\", \"texts\"}; prints a line for each."},
+     .help = "JSON lines: {\"id\", \"schema\", \"regex\" or \"gbnf\", \"texts\"}; prints a line "
+             "for each."},
     {.name = "json",
      .kind = GN_CLI_FLAG,
      .offset = offsetof(options, json),
@@ -53,6 +62,7 @@ typedef struct context {
 
 typedef struct result { /* of one grammar and its texts */
     gn_grammar *grammar;
+    gn_buf pointer; /* of a schema that is refused: the place */
     uint64_t compile_ns;
     double *mask_us;
     size_t n_masks, cap_masks;
@@ -61,20 +71,23 @@ typedef struct result { /* of one grammar and its texts */
 static void result_fini(result *r)
 {
     gn_grammar_destroy(r->grammar);
+    gn_buf_fini(&r->pointer);
     gn_free(r->mask_us);
 }
+
+/* The options, and the members of a case, that name a kind of grammar. */
+static const char *const kinds[] = {"schema", "regex", "gbnf"};
 
 static gn_status compile(const char *kind, const char *text, size_t len, result *r)
 {
     uint64_t start = gn_os_now_ns();
     gn_status status;
-    if (strcmp(kind, "regex") == 0) {
+    if (strcmp(kind, "schema") == 0) {
+        status = gn_grammar_json_schema(text, len, NULL, &r->grammar, &r->pointer);
+    } else if (strcmp(kind, "regex") == 0) {
         status = gn_grammar_regex(text, len, 0, &r->grammar);
-    } else if (strcmp(kind, "gbnf") == 0) {
-        status = gn_grammar_gbnf(text, len, &r->grammar);
     } else {
-        status = gn_base_fail(GN_E_UNSUPPORTED,
-                              "found a grammar of kind \"%s\", expected regex or gbnf", kind);
+        status = gn_grammar_gbnf(text, len, &r->grammar);
     }
     r->compile_ns = gn_os_now_ns() - start;
     return status;
@@ -163,52 +176,60 @@ static void put_masks(gn_cli_json *json, const result *r)
 
 /* ---- Many cases -------------------------------------------------------------------------------------- */
 
-static gn_status case_grammar(const json_t *line, result *r)
+/* A schema may stand as it is or as its text; a number in it is never rounded on the way. */
+static gn_status case_grammar(const gn_json *line, result *r)
 {
-    static const char *const kinds[] = {"regex", "gbnf", "schema"};
     for (size_t i = 0; i < GN_COUNTOF(kinds); i++) {
-        const json_t *value = json_object_get(line, kinds[i]);
-        if (json_is_string(value)) {
-            return compile(kinds[i], json_string_value(value), json_string_length(value), r);
+        const gn_json *value = gn_base_json_get(line, kinds[i]);
+        if (value != NULL && value->type == GN_JSON_STRING) {
+            return compile(kinds[i], value->text, value->len, r);
         }
-        if (value != NULL) {
-            return compile(kinds[i], "", 0, r);
+        if (value != NULL && i == 0) {
+            return compile(kinds[i], value->raw, value->raw_len, r);
         }
+        GN_REQUIRE(value == NULL, GN_E_FORMAT, "\"%s\": expected a string", kinds[i]);
     }
-    return gn_base_fail(GN_E_FORMAT, "found no grammar, expected \"regex\" or \"gbnf\"");
+    return gn_base_fail(GN_E_FORMAT,
+                        "found no grammar, expected \"schema\", \"regex\" or \"gbnf\"");
 }
 
-static gn_status run_case(context *c, const json_t *line)
+static gn_status run_case(context *c, const gn_json *line)
 {
     result r = {0};
     gn_cli_json json;
     gn_status status = case_grammar(line, &r);
     bool fatal = status == GN_E_NOMEM;
+    const gn_json *id = gn_base_json_get(line, "id");
+    const gn_json *texts = gn_base_json_get(line, "texts");
+    gn_buf id_text = {0};
+    if (id != NULL && gn_buf_append(&id_text, id->raw, id->raw_len) != GN_OK) {
+        fatal = true;
+    }
     gn_cli_json_init(&json, stdout);
     gn_cli_json_object(&json, NULL);
-    char *id = json_dumps(json_object_get(line, "id"), JSON_ENCODE_ANY | JSON_COMPACT);
-    gn_cli_json_raw(&json, "id", id != NULL ? id : "null");
-    free(id);
+    gn_cli_json_raw(&json, "id", id_text.data != NULL ? id_text.data : "null");
+    gn_buf_fini(&id_text);
     gn_cli_json_bool(&json, "compiled", status == GN_OK);
     gn_cli_json_str(&json, "error", status == GN_OK ? NULL : gn_error_message());
-    gn_cli_json_str(&json, "pointer", NULL);
+    gn_cli_json_str(&json, "pointer", status == GN_OK ? NULL : r.pointer.data);
     put_times(&json, &r);
     gn_cli_json_array(&json, "accepts");
-    const json_t *texts = json_object_get(line, "texts");
-    const char *fault = NULL;
-    for (size_t i = 0; i < json_array_size(texts) && status == GN_OK; i++) {
-        const json_t *text = json_array_get(texts, i);
+    gn_buf fault = {0};
+    const gn_json *text = texts != NULL && texts->type == GN_JSON_ARRAY ? texts->first : NULL;
+    for (; text != NULL && status == GN_OK; text = text->next) {
         bool yes = false;
-        const char *s = json_string_value(text);
-        status =
-            check_text(c, &r, s != NULL ? s : "", s != NULL ? json_string_length(text) : 0, &yes);
-        fault = status != GN_OK ? gn_error_message() : NULL;
+        status = check_text(c, &r, text->type == GN_JSON_STRING ? text->text : "",
+                            text->type == GN_JSON_STRING ? text->len : 0, &yes);
+        if (status != GN_OK) {
+            fatal = gn_buf_puts(&fault, gn_error_message()) != GN_OK;
+        }
         gn_cli_json_bool(&json, NULL, yes && status == GN_OK);
     }
     gn_cli_json_end(&json);
-    if (fault != NULL) {
-        gn_cli_json_str(&json, "fault", fault);
+    if (fault.data != NULL) {
+        gn_cli_json_str(&json, "fault", fault.data);
     }
+    gn_buf_fini(&fault);
     put_masks(&json, &r);
     gn_cli_json_end(&json);
     result_fini(&r);
@@ -229,15 +250,19 @@ static gn_status run_cases(context *c, const char *path)
         if (len == 0) {
             continue;
         }
-        json_error_t error;
-        json_t *one = json_loadb(line, len, JSON_ALLOW_NUL, &error);
-        if (!json_is_object(one)) {
-            status = gn_base_fail(GN_E_FORMAT, "%s: line %zu: found no JSON object",
-                                  gn_cli_input_name(path), number);
+        gn_arena arena;
+        const gn_json *one = NULL;
+        gn_arena_init(&arena, 0);
+        status = gn_base_json_parse(&arena, line, len, &one, NULL);
+        if (status == GN_OK && one->type != GN_JSON_OBJECT) {
+            status = gn_base_fail(GN_E_FORMAT, "found no JSON object");
+        }
+        if (status != GN_OK) {
+            status = gn_base_fail_prefix(status, "%s: line %zu: ", gn_cli_input_name(path), number);
         } else {
             status = run_case(c, one);
         }
-        json_decref(one);
+        gn_arena_fini(&arena);
     }
     gn_buf_fini(&text);
     return status;
@@ -247,7 +272,9 @@ static gn_status run_cases(context *c, const char *path)
 
 static gn_status run_one(context *c, const options *o, const char *path)
 {
-    const char *file = o->regex != NULL ? o->regex : o->gbnf;
+    const char *const given[] = {o->schema, o->regex, o->gbnf};
+    size_t kind = o->schema != NULL ? 0 : o->regex != NULL ? 1 : 2;
+    const char *file = given[kind];
     gn_buf grammar = {0};
     gn_buf text = {0};
     result r = {0};
@@ -257,10 +284,11 @@ static gn_status run_one(context *c, const options *o, const char *path)
         if (o->regex != NULL && grammar.len > 0 && grammar.data[grammar.len - 1] == '\n') {
             grammar.len--;
         }
-        status = compile(o->regex != NULL ? "regex" : "gbnf",
-                         grammar.data != NULL ? grammar.data : "", grammar.len, &r);
+        status = compile(kinds[kind], grammar.data != NULL ? grammar.data : "", grammar.len, &r);
         if (status != GN_OK) {
-            status = gn_base_fail_prefix(status, "%s: ", gn_cli_input_name(file));
+            status = gn_base_fail_prefix(status, "%s: %s%s", gn_cli_input_name(file),
+                                         r.pointer.len != 0 ? r.pointer.data : "",
+                                         r.pointer.len != 0 ? ": " : "");
         }
     }
     if (status == GN_OK) {
@@ -295,9 +323,9 @@ static gn_status run(const void *options_, const gn_cli_list *args)
     const options *o = options_;
     GN_REQUIRE(strcmp(args->v[0], "check") == 0, GN_E_ARG, "found \"%s\", expected check",
                args->v[0]);
-    int n_given = (o->regex != NULL) + (o->gbnf != NULL) + (o->cases != NULL);
-    GN_REQUIRE(n_given == 1, GN_E_ARG, "found %d of --regex, --gbnf and --cases, expected one",
-               n_given);
+    int n_given = (o->schema != NULL) + (o->regex != NULL) + (o->gbnf != NULL) + (o->cases != NULL);
+    GN_REQUIRE(n_given == 1, GN_E_ARG,
+               "found %d of --schema, --regex, --gbnf and --cases, expected one", n_given);
     GN_REQUIRE((o->cases != NULL) == (args->n == 1), GN_E_ARG,
                o->cases != NULL ? "%s: found a FILE beside --cases" : "%s: found no FILE",
                args->v[0]);
@@ -313,10 +341,12 @@ static gn_status run(const void *options_, const gn_cli_list *args)
 const gn_cli_command gn_cli_cmd_grammar = {
     .name = "grammar",
     .summary = "does a text match a grammar, and what do its masks cost",
-    .usage = "check FILE (--regex F | --gbnf F) -m MODEL | check --cases F -m MODEL",
+    .usage = "check FILE (--schema F | --regex F | --gbnf F) -m MODEL | check --cases F -m MODEL",
     .details =
         "A text matches if each of its tokens is in the mask when it comes and the text may end\n"
-        "after the last. Exit code 1: it does not. FILE may be - for standard input.",
+        "after the last. Exit code 1: it does not. FILE may be - for standard input. A schema "
+        "that\n"
+        "can't be enforced whole is refused with the place and the reason.",
     .example = "printf 'root ::= \"a\"+' > a.gbnf\n"
                "printf aaa | ganglion grammar check - --gbnf a.gbnf -m smollm2-135m",
     .options = rows,
