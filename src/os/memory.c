@@ -1,23 +1,53 @@
+/* What is free is the least of the machine's memory and of what each group on the way up leaves. */
 #include "os/memory.h"
 
+#include "os/cgroup.h"
+
+#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #define FLOOR_BYTES (64ull << 20)
 
-static uint64_t read_number(const char *path)
+/* The number at the start of a file of a group; false without one, as in "max" for no limit. */
+static bool read_number(const char *dir, const char *name, uint64_t *value)
 {
-    unsigned long long value = 0;
+    char path[GN_OS_CGROUP_DIR + 32];
+    if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path) {
+        return false;
+    }
     FILE *f = fopen(path, "re");
     if (f == NULL) {
-        return 0;
+        return false;
     }
-    if (fscanf(f, "%llu", &value) != 1) {
-        value = 0; /* "max": no limit */
+    char line[64];
+    char *end = line;
+    if (fgets(line, sizeof line, f) != NULL && line[0] >= '0' && line[0] <= '9') {
+        *value = strtoull(line, &end, 10);
     }
     (void)fclose(f);
-    return value;
+    return end != line;
+}
+
+/* Lower *ctx to what the limit of one group leaves. */
+static void visit(void *ctx, const char *dir, bool v2)
+{
+    uint64_t *least = ctx;
+    uint64_t limit;
+    uint64_t used;
+    if (read_number(dir, v2 ? "memory.max" : "memory.limit_in_bytes", &limit) &&
+        read_number(dir, v2 ? "memory.current" : "memory.usage_in_bytes", &used)) {
+        uint64_t left = limit > used ? limit - used : 0;
+        *least = left < *least ? left : *least;
+    }
+}
+
+uint64_t gn_os_cgroup_memory(const char *cgroup_file, const char *root)
+{
+    uint64_t least = UINT64_MAX;
+    gn_os_cgroup_walk(cgroup_file, root, "memory", visit, &least);
+    return least;
 }
 
 static uint64_t mem_available(void)
@@ -40,12 +70,8 @@ static uint64_t mem_available(void)
 uint64_t gn_os_free_memory(void)
 {
     uint64_t bytes = mem_available();
-    uint64_t limit = read_number("/sys/fs/cgroup/memory.max");
-    uint64_t used = read_number("/sys/fs/cgroup/memory.current");
-    if (limit != 0) {
-        uint64_t left = limit > used ? limit - used : 0;
-        bytes = left < bytes ? left : bytes;
-    }
+    uint64_t left = gn_os_cgroup_memory(GN_OS_CGROUP_FILE, GN_OS_CGROUP_ROOT);
+    bytes = left < bytes ? left : bytes;
     return bytes > FLOOR_BYTES ? bytes : FLOOR_BYTES;
 }
 

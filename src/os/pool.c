@@ -19,6 +19,7 @@
 #include "os/pool.h"
 
 #include "base/alloc.h"
+#include "os/cgroup.h"
 #include "os/clock.h"
 #include "os/quota.h"
 
@@ -431,7 +432,7 @@ int gn_os_cpu_count(void)
 {
     cpu_set_t set;
     int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    int quota = gn_os_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+    int quota = gn_os_cpu_quota(GN_OS_CGROUP_FILE, GN_OS_CGROUP_ROOT);
     if (quota > 0 && quota < n) {
         n = quota;
     }

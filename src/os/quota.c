@@ -1,16 +1,14 @@
-/* A group's limit holds for all groups below it, so every one on the way up counts. In a container the
- * path may be the host's and not exist there; the way up then ends at the container's own limit. */
+/* The least quota of all groups that the process is in, rounded up to whole processors. */
 #include "os/quota.h"
 
-#include "base/attr.h"
+#include "os/cgroup.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define PATH_BYTES 2048
+#define PATH_BYTES (GN_OS_CGROUP_DIR + 32)
 
 /* Up to two numbers at the start of a file; how many there were. */
 static int read_numbers(const char *path, long long *a, long long *b)
@@ -60,81 +58,18 @@ static int quota_at(const char *dir, bool v2)
     return n >= 1 && read_numbers(path, &period, &unused) >= 1 ? whole(quota, period) : 0;
 }
 
-static int smaller(int a, int b)
+static void visit(void *ctx, const char *dir, bool v2)
 {
-    return a == 0 || (b != 0 && b < a) ? b : a;
-}
-
-/* From mount/group up to mount. */
-static int walk_up(const char *mount, const char *group, bool v2)
-{
-    char dir[PATH_BYTES - 32];
-    int n = snprintf(dir, sizeof dir, "%s%s", mount, group);
-    if (n < 0 || n >= (int)sizeof dir) {
-        return quota_at(mount, v2);
+    int *least = ctx;
+    int quota = quota_at(dir, v2);
+    if (quota != 0 && (*least == 0 || quota < *least)) {
+        *least = quota;
     }
-    size_t end = strlen(mount);
-    int quota = 0;
-    for (;;) {
-        quota = smaller(quota, quota_at(dir, v2));
-        char *slash = strrchr(dir + end, '/');
-        if (slash == NULL) {
-            return quota;
-        }
-        *slash = '\0';
-    }
-}
-
-/* Is "cpu" one of the names in a list with commas? */
-static bool has_cpu(const char *list)
-{
-    for (const char *p = list; p != NULL; p = strchr(p, ',')) {
-        p += *p == ',';
-        if (strncmp(p, "cpu", 3) == 0 && (p[3] == ',' || p[3] == '\0')) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* One line of the process's list: id:controllers:group. */
-static int quota_of_line(char *line, const char *root)
-{
-    line[strcspn(line, "\n")] = '\0';
-    char *controllers = strchr(line, ':');
-    char *group = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
-    if (group == NULL) {
-        return 0;
-    }
-    *controllers++ = '\0';
-    *group++ = '\0';
-    bool v2 = *controllers == '\0';
-    if (!v2 && !has_cpu(controllers)) {
-        return 0;
-    }
-    static const char *const places[2][2] = {{"/cpu", "/cpu,cpuacct"}, {"", "/unified"}};
-    int quota = 0;
-    for (size_t i = 0; i < GN_COUNTOF(places[0]); i++) {
-        char mount[512];
-        int n = snprintf(mount, sizeof mount, "%s%s", root, places[v2][i]);
-        if (n > 0 && n < (int)sizeof mount) {
-            quota = smaller(quota, walk_up(mount, group, v2));
-        }
-    }
-    return quota;
 }
 
 int gn_os_cpu_quota(const char *cgroup_file, const char *root)
 {
-    FILE *f = fopen(cgroup_file, "re");
-    if (f == NULL) {
-        return 0;
-    }
-    char line[PATH_BYTES / 2];
-    int quota = 0;
-    while (fgets(line, sizeof line, f) != NULL) {
-        quota = smaller(quota, quota_of_line(line, root));
-    }
-    (void)fclose(f);
-    return quota;
+    int least = 0;
+    gn_os_cgroup_walk(cgroup_file, root, "cpu", visit, &least);
+    return least;
 }
