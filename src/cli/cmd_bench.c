@@ -177,13 +177,6 @@ static double median(const double *sorted, size_t n)
     return n % 2 != 0 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
 }
 
-static const char *kv_name(const bench *b)
-{
-    static const char *const names[] = {"f16", "q8", "fp8", "q4"};
-    const gn_cli_model_args *m = &b->options->model;
-    return m->activations == GN_ACTIVATIONS_F32 ? "f32" : names[m->kv];
-}
-
 static void print_test(bench *b, const test *t)
 {
     size_t n = (size_t)b->options->repeat;
@@ -200,7 +193,7 @@ static void print_test(bench *b, const test *t)
     gn_cli_json_uint(json, "n", t->n);
     gn_cli_json_uint(json, "batch", t->batch);
     gn_cli_json_uint(json, "depth", t->depth);
-    gn_cli_json_str(json, "kv", kv_name(b));
+    gn_cli_json_str(json, "kv", gn_cli_kv_name(&b->options->model));
     gn_cli_json_object(json, "tok_s");
     gn_cli_json_real(json, "median", median(t->rates, n), 3);
     gn_cli_json_real(json, "min", t->rates[0], 3);
@@ -271,7 +264,8 @@ static gn_status run_depth(bench *b, int64_t depth)
 static gn_status cold_start(bench *b)
 {
     const gn_cli_model_args *m = &b->options->model;
-    static const char *const caches[] = {"auto", "read", "off"}; /* GN_CLI_CACHE_CHOICES */
+    static const char *const caches[] = {"auto", "read", "off"};     /* GN_CLI_CACHE_CHOICES */
+    static const char *const formats[] = {"f16", "q8", "fp8", "q4"}; /* GN_CLI_KV_CHOICES */
     char threads[16];
     (void)snprintf(threads, sizeof threads, "%d", b->info.threads);
     const char *const argv[] = {GN_OS_SELF,
@@ -284,6 +278,8 @@ static gn_status cold_start(bench *b)
                                 m->activations == GN_ACTIVATIONS_F32 ? "f32" : "int8",
                                 "--cache",
                                 caches[m->cache],
+                                "--kv",
+                                formats[m->kv],
                                 "--raw",
                                 "-p",
                                 "The quick brown fox",
@@ -386,7 +382,8 @@ static void print_head(bench *b)
     if (!b->options->json) {
         (void)printf("%s, %s, %d threads, level %s, KV %s, commit %s\n%s\n\n",
                      b->options->model.path, b->info.architecture, b->info.threads,
-                     b->info.cpu_level, kv_name(b), gn_version_commit(), cpu);
+                     b->info.cpu_level, gn_cli_kv_name(&b->options->model), gn_version_commit(),
+                     cpu);
         (void)printf("%-8s %6s %6s %6s %10s %10s %10s  tok/s\n", "test", "n", "batch", "depth",
                      "median", "min", "max");
         return;

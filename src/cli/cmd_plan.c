@@ -98,6 +98,7 @@ static void print_json(const options *o, const facts *f)
     gn_cli_json_int(&json, "ctx", p->n_ctx);
     gn_cli_json_int(&json, "users", p->n_users);
     gn_cli_json_int(&json, "threads", f->info.threads);
+    gn_cli_json_str(&json, "kv", gn_cli_kv_name(&o->model));
     gn_cli_json_object(&json, "memory");
     gn_cli_json_uint(&json, "weights", p->weight_bytes);
     gn_cli_json_uint(&json, "cache_file", p->cache_bytes);
@@ -134,7 +135,10 @@ static void print_table(const options *o, const facts *f)
     print_row("weights", p->weight_bytes, "mapped from the file, shared between processes");
     print_row("cache file", p->cache_bytes, "mapped likewise: repacked weights");
     print_row("header", p->header_bytes, "mapped likewise: names, vocabulary");
-    print_row("KV", p->kv_bytes, "keys and values, all contexts full");
+    char kv[64];
+    (void)snprintf(kv, sizeof kv, "keys and values in %s, all contexts full",
+                   gn_cli_kv_name(&o->model));
+    print_row("KV", p->kv_bytes, kv);
     print_row("scratch", p->scratch_bytes, "forward pass, sessions, logits");
     print_row("text", p->text_bytes, "tokenizer, chat template, tables of the file");
     print_row("program", f->program, "the program and its libraries");

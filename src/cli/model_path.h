@@ -23,6 +23,7 @@ typedef struct gn_cli_model_args {
 } gn_cli_model_args;
 
 #define GN_CLI_CACHE_CHOICES "auto|read|off"
+#define GN_CLI_KV_CHOICES    "f16|q8|fp8|q4"
 
 #define GN_CLI_MODEL_OPTION(T)                                                                     \
     {                                                                                              \
@@ -54,7 +55,7 @@ typedef struct gn_cli_model_args {
         {.name = "kv",                                                                             \
          .kind = GN_CLI_CHOICE,                                                                    \
          .offset = offsetof(T, model.kv),                                                          \
-         .choices = "f16|q8|fp8|q4",                                                               \
+         .choices = GN_CLI_KV_CHOICES,                                                             \
          .help = "Type of the KV cache: f16 (default), q8, fp8 or q4; smaller is faster in long "  \
                  "contexts and less exact."},                                                      \
         {.name = "cache",                                                                          \
@@ -68,6 +69,10 @@ typedef struct gn_cli_model_args {
         .value = "BYTES",                                                                          \
         .help = "Most memory for the KV cache, such as 2G; default: half of what is free."         \
     }
+
+/* The name of the format that keys and values have with these options: one of GN_CLI_KV_CHOICES, or f32 with
+ * exact activations. */
+const char *gn_cli_kv_name(const gn_cli_model_args *args);
 
 /* Open the model that `-m` names. GN_E_ARG without -m; else the codes of gn_model_open(). --cache is
  * narrowed by $GANGLION_CACHE (read or off), for all commands at once. */

@@ -366,6 +366,12 @@ def test_bench_without_extras_or_tokenizer():
     assert got["results"][2]["share"] is None
 
 
+def test_bench_names_the_kv_format():
+    got = answer("bench", "-m", LLAMA, "-p", "4", "-n", "2", "-r", "1", "-t", "1", "--kv", "q8", "--json")
+    assert [r["kv"] for r in got["results"] if "kv" in r] == ["q8", "q8"]
+    assert "cold_start" in [r["test"] for r in got["results"]]
+
+
 def test_bench_past_the_trained_context():
     result = ganglion("bench", "-m", LLAMA, "-p", "4", "-n", "0", "-d", "300", "-r", "1", "--no-extras",
                       "--json", "--kv-memory", "1G")

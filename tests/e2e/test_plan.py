@@ -18,6 +18,7 @@ PAIRS = [("smollm2-135m", 256, 1), ("smollm2-135m", 512, 4), ("smollm2-135m", 20
          ("smollm2-135m", 1024, 2), ("gemma3-270m", 512, 2), ("gemma3-270m", 1024, 1),
          ("qwen2.5-coder-0.5b", 512, 1), ("qwen2.5-coder-0.5b", 512, 4),
          ("qwen2.5-coder-1.5b", 256, 1), ("qwen2.5-coder-1.5b", 512, 2)]
+RUNS = [(*pair, "f16") for pair in PAIRS] + [(*pair, kv) for kv in ("q8", "q4") for pair in PAIRS[2:3] + PAIRS[5:6]]
 
 
 def ganglion(*args, code=0):
@@ -41,12 +42,14 @@ def path_of(name):
     return result.stdout.strip()
 
 
-@pytest.mark.parametrize("name,ctx,users", PAIRS)
-def test_peak(name, ctx, users):
+@pytest.mark.parametrize("name,ctx,users,kv", RUNS)
+def test_peak(name, ctx, users, kv):
     path = path_of(name)
-    told = plan("-m", path, "--ctx", str(ctx), "--users", str(users), "-t", "2", "--bandwidth", "20")
+    told = plan("-m", path, "--ctx", str(ctx), "--users", str(users), "-t", "2", "--bandwidth", "20",
+                "--kv", kv)
     run = json.loads(ganglion("bench", "-m", path, "-p", "0", "-n", "1", "-d", str(ctx - 1), "-b", str(users),
-                              "-t", "2", "-r", "1", "--no-extras", "--json").stdout)
+                              "-t", "2", "-r", "1", "--no-extras", "--json", "--kv", kv).stdout)
+    assert run["results"][0]["kv"] == kv
     peak = next(row["peak_bytes"] for row in run["results"] if row["test"] == "memory")
     assert told["memory"]["total"] == pytest.approx(peak, rel=0.03), told
 
@@ -69,14 +72,27 @@ def test_sums():
     told = plan("-m", LLAMA, "--ctx", "100", "--users", "3", "--bandwidth", "1")
     memory = dict(told["memory"])
     assert memory.pop("total") == sum(memory.values())
-    # 2 layers, keys and values, 2 heads of 8, f16, in pages of 64 tokens.
-    inspected = json.loads(ganglion("inspect", "--json", LLAMA).stdout)
-    per_tok = inspected["memory"][0]["kv_bytes"] // inspected["memory"][0]["ctx"]
+    # 2 layers, keys and values, 2 heads of 8 that pages pad to 16, f16, in pages of 64 tokens.
+    per_tok = 2 * 2 * 2 * 16 * 2
     assert memory["kv"] == 3 * 128 * per_tok
     assert told["kv_read_bytes_per_tok"] == 100 * per_tok
     weights = told["read_bytes_per_tok"]
     assert told["tok_s"] == pytest.approx(1e9 / (weights + 100 * per_tok), abs=0.01)
     assert told["tok_s_users"] == pytest.approx(3e9 / (weights + 300 * per_tok), abs=0.01)
+
+
+def test_kv_types_take_less():
+    path = path_of("smollm2-135m")  # heads of 64, which no type pads
+    told = {kv: plan("-m", path, "--ctx", "128", "--users", "2", "--bandwidth", "1", "--kv", kv)
+            for kv in ("f16", "q8", "fp8", "q4")}
+    size = {kv: told[kv]["memory"]["kv"] for kv in told}
+    assert all(told[kv]["kv"] == kv for kv in told)
+    assert size["f16"] > size["q8"] > size["q4"] > 0 and size["f16"] > size["fp8"] > size["q4"]
+    assert told["f16"]["kv_read_bytes_per_tok"] > told["q8"]["kv_read_bytes_per_tok"] \
+        > told["q4"]["kv_read_bytes_per_tok"] > 0
+    table = ganglion("plan", "-m", LLAMA, "--bandwidth", "1", "--kv", "q4").stdout
+    assert b"keys and values in q4" in table
+    assert plan("-m", LLAMA, "--bandwidth", "1", "--activations", "f32")["kv"] == "f32"
 
 
 def test_a_window_is_not_read_past():
