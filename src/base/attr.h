@@ -12,6 +12,7 @@
 #define GN_UNUSED            __attribute__((unused))
 #define GN_ALIGNED(n)        __attribute__((aligned(n)))
 #define GN_RESTRICT          __restrict
+#define GN_WILL_READ(p)      __builtin_prefetch(p, 0)
 #define GN_WILL_WRITE(p)     __builtin_prefetch(p, 1)
 #else
 #define GN_PRINTF(fmt, args)
@@ -22,6 +23,7 @@
 #define GN_UNUSED
 #define GN_ALIGNED(n)
 #define GN_RESTRICT
+#define GN_WILL_READ(p)  ((void)(p))
 #define GN_WILL_WRITE(p) ((void)(p))
 #endif
 

@@ -6,6 +6,23 @@
 
 #include <string.h>
 
+/* The last 0 to 7 bytes as one little-endian number, without a loop or a call. */
+static uint64_t tail_of(const char *key, size_t len)
+{
+    if (len >= 4) {
+        uint32_t low;
+        uint32_t high;
+        memcpy(&low, key, 4);
+        memcpy(&high, key + len - 4, 4);
+        return low | (uint64_t)high << 8 * (len - 4);
+    }
+    if (len == 0) {
+        return 0;
+    }
+    const uint8_t *b = (const uint8_t *)key;
+    return b[0] | (uint64_t)b[len / 2] << 8 * (len / 2) | (uint64_t)b[len - 1] << 8 * (len - 1);
+}
+
 uint64_t gn_map_hash(const char *key, size_t len)
 {
     uint64_t h = 0x9e3779b97f4a7c15u ^ (len * 0xff51afd7ed558ccdu);
@@ -17,11 +34,7 @@ uint64_t gn_map_hash(const char *key, size_t len)
         key += 8;
         len -= 8;
     }
-    uint64_t tail = 0;
-    if (len != 0) {
-        memcpy(&tail, key, len);
-    }
-    h = (h ^ tail) * 0x94d049bb133111ebu;
+    h = (h ^ tail_of(key, len)) * 0x94d049bb133111ebu;
     h ^= h >> 31;
     h *= 0xbf58476d1ce4e5b9u;
     return h ^ (h >> 30);

@@ -71,11 +71,17 @@ void gn_bpe_find_bytes(gn_bpe *bpe)
 
 /* --- building --- */
 
-static size_t pair_slot(const gn_bpe *bpe, uint64_t key)
+/* Where the search for a pair starts. */
+static size_t first_slot(const gn_bpe *bpe, uint64_t key)
 {
     uint64_t h = key * 0x9e3779b97f4a7c15u;
     h ^= h >> 32;
-    size_t i = (size_t)(h * 0xbf58476d1ce4e5b9u >> 20) & (bpe->cap - 1);
+    return (size_t)(h * 0xbf58476d1ce4e5b9u >> 20) & (bpe->cap - 1);
+}
+
+static size_t pair_slot(const gn_bpe *bpe, uint64_t key)
+{
+    size_t i = first_slot(bpe, key);
     while (bpe->pairs[i].key != key && bpe->pairs[i].key != FREE_KEY) {
         i = (i + 1) & (bpe->cap - 1);
     }
@@ -107,8 +113,8 @@ static gn_status find_joined(const gn_bpe *bpe, const gn_bpe_merge *m, int32_t *
 {
     char small[256];
     size_t skip = bpe->prefix != NULL ? strlen(bpe->prefix) : 0;
-    skip = skip <= m->right_len ? skip : 0;
-    size_t len = m->left_len + m->right_len - skip;
+    skip = skip <= m->right.len ? skip : 0;
+    size_t len = m->left.len + m->right.len - skip;
     *id = -1;
     if (len > bpe->vocab->max_len) {
         return GN_OK;
@@ -117,8 +123,8 @@ static gn_status find_joined(const gn_bpe *bpe, const gn_bpe_merge *m, int32_t *
     if (joined == NULL) {
         return gn_alloc_failed();
     }
-    memcpy(joined, m->left, m->left_len);
-    memcpy(joined + m->left_len, m->right + skip, m->right_len - skip);
+    memcpy(joined, m->left.s, m->left.len);
+    memcpy(joined + m->left.len, m->right.s + skip, m->right.len - skip);
     *id = gn_vocab_find(bpe->vocab, joined, len);
     if (joined != small) {
         gn_free(joined);
@@ -136,29 +142,55 @@ static bool is_next(const gn_bpe *bpe, const gn_bpe_merge *m)
     }
     size_t len;
     const char *s = gn_vocab_spelling(bpe->vocab, id, &len);
-    return len == m->left_len + m->right_len && memcmp(s, m->left, m->left_len) == 0 &&
-           memcmp(s + m->left_len, m->right, m->right_len) == 0;
+    return len == m->left.len + m->right.len && memcmp(s, m->left.s, m->left.len) == 0 &&
+           memcmp(s + m->left.len, m->right.s, m->right.len) == 0;
 }
 
-gn_status gn_bpe_add(gn_bpe *bpe, const gn_bpe_merge *merge, uint32_t rank)
+static gn_status fail_merge(const gn_bpe_merge *m, uint32_t rank)
 {
-    int32_t left = gn_vocab_find(bpe->vocab, merge->left, merge->left_len);
-    int32_t right = gn_vocab_find(bpe->vocab, merge->right, merge->right_len);
-    int32_t joined = -1;
-    if (left >= 0 && right >= 0) {
-        if (is_next(bpe, merge)) {
-            joined = bpe->last_joined + 1;
-        } else {
-            GN_TRY(find_joined(bpe, merge, &joined));
-        }
+    return gn_base_fail(GN_E_FORMAT,
+                        "merge %u: found \"%.*s\" + \"%.*s\", expected parts and a whole that are "
+                        "tokens",
+                        rank, (int)(m->left.len < 40 ? m->left.len : 40), m->left.s,
+                        (int)(m->right.len < 40 ? m->right.len : 40), m->right.s);
+}
+
+/* The tables of a large vocabulary are larger than the second-level cache, and a list of merges meets them
+ * in no order: all searches of a batch are on their way at once. */
+gn_status gn_bpe_add(gn_bpe *bpe, const gn_bpe_merge *merges, size_t n, uint32_t rank)
+{
+    gn_vocab_query parts[GN_VOCAB_BATCH];
+    int32_t ids[GN_VOCAB_BATCH];
+    assert(n <= GN_BPE_BATCH);
+    if (n == 0) {
+        return GN_OK;
     }
-    GN_REQUIRE(joined >= 0, GN_E_FORMAT,
-               "merge %u: found \"%.*s\" + \"%.*s\", expected parts and a whole that are tokens",
-               rank, (int)(merge->left_len < 40 ? merge->left_len : 40), merge->left,
-               (int)(merge->right_len < 40 ? merge->right_len : 40), merge->right);
-    bpe->last_joined = joined;
-    size_t i = pair_slot(bpe, pair_key(left, right));
-    bpe->pairs[i] = (gn_bpe_pair){pair_key(left, right), rank, joined};
+    for (size_t i = 0; i < n; i++) {
+        parts[2 * i] = merges[i].left;
+        parts[2 * i + 1] = merges[i].right;
+    }
+    gn_vocab_find_many(bpe->vocab, parts, 2 * n, ids);
+    for (size_t i = 0; i < n; i++) {
+        GN_WILL_WRITE(&bpe->pairs[first_slot(bpe, pair_key(ids[2 * i], ids[2 * i + 1]))]);
+    }
+    for (size_t i = 0; i < n; i++, rank++) {
+        int32_t left = ids[2 * i];
+        int32_t right = ids[2 * i + 1];
+        int32_t joined = -1;
+        if (left >= 0 && right >= 0) {
+            if (is_next(bpe, &merges[i])) {
+                joined = bpe->last_joined + 1;
+            } else {
+                GN_TRY(find_joined(bpe, &merges[i], &joined));
+            }
+        }
+        if (joined < 0) {
+            return fail_merge(&merges[i], rank);
+        }
+        bpe->last_joined = joined;
+        size_t slot = pair_slot(bpe, pair_key(left, right));
+        bpe->pairs[slot] = (gn_bpe_pair){pair_key(left, right), rank, joined};
+    }
     return GN_OK;
 }
 

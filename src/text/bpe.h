@@ -63,19 +63,19 @@ typedef struct gn_bpe_work {
 } gn_bpe_work;
 
 typedef struct gn_bpe_merge { /* two spellings, borrowed during the call */
-    const char *left;
-    size_t left_len;
-    const char *right;
-    size_t right_len;
+    gn_vocab_query left;
+    gn_vocab_query right;
 } gn_bpe_merge;
+
+#define GN_BPE_BATCH (GN_VOCAB_BATCH / 2)
 
 /* Fill byte_id: from the letters of GPT-2's byte alphabet (GN_BPE_BYTES) or the pieces <0xNN>. */
 void gn_bpe_find_bytes(gn_bpe *bpe);
-/* Reserve the table of n merges, then add them in order: rank = number of merges added before. A
- * pair that comes twice has the later rank, as in Hugging Face's library. GN_E_FORMAT: a merge
- * whose parts or joined piece are not in the vocabulary. */
+/* Reserve the table of n merges, then add them in order, n ≤ GN_BPE_BATCH at a time: rank = number of
+ * merges added before. A pair that comes twice has the later rank, as in Hugging Face's library.
+ * GN_E_FORMAT: a merge whose parts or joined piece are not in the vocabulary. */
 GN_MUST_USE gn_status gn_bpe_reserve(gn_bpe *bpe, size_t n_merges);
-GN_MUST_USE gn_status gn_bpe_add(gn_bpe *bpe, const gn_bpe_merge *merge, uint32_t rank);
+GN_MUST_USE gn_status gn_bpe_add(gn_bpe *bpe, const gn_bpe_merge *merges, size_t n, uint32_t rank);
 /* Order the pieces by vocab->score. */
 GN_MUST_USE gn_status gn_bpe_rank_scores(gn_bpe *bpe);
 void gn_bpe_fini(gn_bpe *bpe);

@@ -226,13 +226,13 @@ static bool get_merge(const json_t *entry, gn_bpe_merge *out)
             return false;
         }
         size_t left = (size_t)(space - s);
-        *out = (gn_bpe_merge){s, left, space + 1, len - left - 1};
+        *out = (gn_bpe_merge){{s, left}, {space + 1, len - left - 1}};
         return true;
     }
     const json_t *left = json_array_get(entry, 0);
     const json_t *right = json_array_get(entry, 1);
-    *out = (gn_bpe_merge){json_string_value(left), json_string_length(left),
-                          json_string_value(right), json_string_length(right)};
+    *out = (gn_bpe_merge){{json_string_value(left), json_string_length(left)},
+                          {json_string_value(right), json_string_length(right)}};
     return json_array_size(entry) == 2 && json_is_string(left) && json_is_string(right);
 }
 
@@ -242,13 +242,18 @@ static gn_status read_merges(const json_t *merges, gn_bpe *bpe)
                "tokenizer.json: model: merges: expected an array");
     size_t n = json_array_size(merges);
     GN_TRY(gn_bpe_reserve(bpe, n));
+    gn_bpe_merge batch[GN_BPE_BATCH];
+    size_t n_batch = 0;
     for (size_t i = 0; i < n; i++) {
-        gn_bpe_merge merge;
-        GN_REQUIRE(get_merge(json_array_get(merges, i), &merge), GN_E_FORMAT,
+        GN_REQUIRE(get_merge(json_array_get(merges, i), &batch[n_batch]), GN_E_FORMAT,
                    "tokenizer.json: model: merges: entry %zu: expected two parts", i);
-        gn_status status = gn_bpe_add(bpe, &merge, (uint32_t)i);
-        if (status != GN_OK) {
-            return gn_base_fail_prefix(status, "tokenizer.json: ");
+        n_batch++;
+        if (n_batch == GN_BPE_BATCH || i + 1 == n) {
+            gn_status status = gn_bpe_add(bpe, batch, n_batch, (uint32_t)(i + 1 - n_batch));
+            if (status != GN_OK) {
+                return gn_base_fail_prefix(status, "tokenizer.json: ");
+            }
+            n_batch = 0;
         }
     }
     return GN_OK;

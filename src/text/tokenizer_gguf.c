@@ -149,6 +149,8 @@ static gn_status read_merges(const loader *l)
                (unsigned long long)v->n);
     GN_TRY(gn_bpe_reserve(&l->t->bpe, (size_t)v->n));
     const void *cursor = NULL;
+    gn_bpe_merge merges[GN_BPE_BATCH];
+    size_t n = 0;
     for (uint32_t i = 0; i < v->n; i++) {
         gn_gguf_str s = gn_gguf_str_next(v, &cursor);
         /* The parts are separated by a space; a part may start with one. */
@@ -156,10 +158,13 @@ static gn_status read_merges(const loader *l)
         GN_REQUIRE(space != NULL, GN_E_FORMAT, "%s: entry %u is \"%.*s\", expected two parts", key,
                    i, (int)(s.len < 40 ? s.len : 40), s.s);
         size_t left = (size_t)(space - s.s);
-        gn_bpe_merge merge = {s.s, left, space + 1, s.len - left - 1};
-        gn_status status = gn_bpe_add(&l->t->bpe, &merge, i);
-        if (status != GN_OK) {
-            return gn_base_fail_prefix(status, "%s: ", key);
+        merges[n++] = (gn_bpe_merge){{s.s, left}, {space + 1, s.len - left - 1}};
+        if (n == GN_BPE_BATCH || i + 1 == v->n) {
+            gn_status status = gn_bpe_add(&l->t->bpe, merges, n, (uint32_t)(i + 1 - n));
+            if (status != GN_OK) {
+                return gn_base_fail_prefix(status, "%s: ", key);
+            }
+            n = 0;
         }
     }
     return GN_OK;

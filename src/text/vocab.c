@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/map.h"
 
+#include <assert.h>
 #include <string.h>
 
 void gn_vocab_fini(gn_vocab *vocab)
@@ -47,6 +48,34 @@ int32_t gn_vocab_find(const gn_vocab *vocab, const char *s, size_t len)
     return probe(vocab, s, len, gn_map_hash(s, len))->id;
 }
 
+void gn_vocab_find_many(const gn_vocab *vocab, const gn_vocab_query *queries, size_t n,
+                        int32_t *ids)
+{
+    uint64_t hash[GN_VOCAB_BATCH];
+    assert(n <= GN_VOCAB_BATCH);
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = -1;
+    }
+    if (vocab->cap == 0) {
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        hash[i] = gn_map_hash(queries[i].s, queries[i].len);
+        GN_WILL_READ(&vocab->slots[(size_t)hash[i] & (vocab->cap - 1)]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        int32_t first = vocab->slots[(size_t)hash[i] & (vocab->cap - 1)].id;
+        if (first >= 0) {
+            GN_WILL_READ(vocab->text + vocab->start[first]);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (queries[i].len != 0 && queries[i].len <= vocab->max_len) {
+            ids[i] = probe(vocab, queries[i].s, queries[i].len, hash[i])->id;
+        }
+    }
+}
+
 static gn_status copy_text(gn_vocab *vocab, const gn_vocab_item *items, size_t n)
 {
     size_t bytes = 0;
@@ -77,6 +106,17 @@ static gn_status copy_text(gn_vocab *vocab, const gn_vocab_item *items, size_t n
     return GN_OK;
 }
 
+/* The hashes of up to GN_VOCAB_BATCH spellings from `first` on; their slots are asked for. */
+static void hash_batch(const gn_vocab *vocab, int32_t first, uint64_t *hashes)
+{
+    for (int32_t i = 0; i < GN_VOCAB_BATCH && first + i < vocab->n; i++) {
+        size_t len;
+        const char *s = gn_vocab_spelling(vocab, first + i, &len);
+        hashes[i] = gn_map_hash(s, len);
+        GN_WILL_WRITE(&vocab->slots[(size_t)hashes[i] & (vocab->cap - 1)]);
+    }
+}
+
 static gn_status build_index(gn_vocab *vocab)
 {
     vocab->cap = 16;
@@ -88,13 +128,17 @@ static gn_status build_index(gn_vocab *vocab)
         return gn_alloc_failed();
     }
     memset(vocab->slots, 0xff, vocab->cap * sizeof *vocab->slots);
+    uint64_t hashes[GN_VOCAB_BATCH];
     for (int32_t id = 0; id < vocab->n; id++) {
+        if (id % GN_VOCAB_BATCH == 0) {
+            hash_batch(vocab, id, hashes);
+        }
         size_t len;
         const char *s = gn_vocab_spelling(vocab, id, &len);
         if (len == 0) {
             continue;
         }
-        uint64_t hash = gn_map_hash(s, len);
+        uint64_t hash = hashes[id % GN_VOCAB_BATCH];
         gn_vocab_slot *slot = probe(vocab, s, len, hash);
         GN_REQUIRE(slot->id < 0, GN_E_FORMAT,
                    "vocabulary: ids %d and %d have the same spelling \"%.40s\"", slot->id, id, s);

@@ -54,6 +54,18 @@ void gn_vocab_fini(gn_vocab *vocab);
 /* The id of a spelling, or -1. */
 int32_t gn_vocab_find(const gn_vocab *vocab, const char *s, size_t len);
 
+typedef struct gn_vocab_query {
+    const char *s;
+    size_t len;
+} gn_vocab_query;
+
+#define GN_VOCAB_BATCH 64
+
+/* The ids of n ≤ GN_VOCAB_BATCH spellings, as gn_vocab_find() gives them one by one; their cache misses
+ * overlap here. */
+void gn_vocab_find_many(const gn_vocab *vocab, const gn_vocab_query *queries, size_t n,
+                        int32_t *ids);
+
 GN_INLINE const char *gn_vocab_spelling(const gn_vocab *vocab, int32_t id, size_t *len)
 {
     uint32_t start = vocab->start[id];
