@@ -172,7 +172,8 @@ gn_status gn_cli_model_open(const gn_cli_model_args *args, gn_model **out)
                                     .activations = (gn_activations)args->activations,
                                     .kv_format = (gn_kv_format)args->kv,
                                     .kv_bytes = args->kv_bytes,
-                                    .cache = cache_mode(args)};
+                                    .cache = cache_mode(args),
+                                    .cache_bytes = args->cache_bytes};
         status = gn_model_open(path.data, &options, out);
     }
     gn_buf_fini(&path);

@@ -16,8 +16,9 @@ typedef struct gn_cli_model_args {
     int64_t prefill_threads; /* 0: as threads */
     int activations;         /* gn_activations */
     uint64_t kv_bytes;
-    int kv;    /* gn_kv_format */
-    int cache; /* of GN_CLI_CACHE_CHOICES */
+    int kv;               /* gn_kv_format */
+    int cache;            /* of GN_CLI_CACHE_CHOICES */
+    uint64_t cache_bytes; /* limit of all cache files; 0: a quarter of the file system */
     bool
         cache_is_read_only; /* set by commands that compute nothing: a cache file is used, never written */
 } gn_cli_model_args;
@@ -64,6 +65,12 @@ typedef struct gn_cli_model_args {
          .choices = GN_CLI_CACHE_CHOICES,                                                          \
          .help = "Packed weights in a file for faster starts: auto: use it, write it the first "   \
                  "time (default); read: never write; off."},                                       \
+        {.name = "cache-limit",                                                                    \
+         .kind = GN_CLI_SIZE,                                                                      \
+         .offset = offsetof(T, model.cache_bytes),                                                 \
+         .value = "BYTES",                                                                         \
+         .help = "Most that all files of packed weights may take when one is written, such as "    \
+                 "20G; default: a quarter of the disk."},                                          \
     {                                                                                              \
         .name = "kv-memory", .kind = GN_CLI_SIZE, .offset = offsetof(T, model.kv_bytes),           \
         .value = "BYTES",                                                                          \

@@ -88,7 +88,7 @@ typedef struct gn_panel_write {
 /* Write the file: under the name KEY.part, locked against other writers, synchronised to the disk, then
  * renamed; so KEY.panels is whole or absent whatever happens, and a part left by a killed writer is
  * taken over by the next. Older files of the same model go, and the least recently used while all
- * together pass the limit. Blocks for seconds.
+ * together pass the limit. Where a good file is there already, nothing is written. Blocks for seconds.
  * GN_E_STATE: another process is writing it; GN_E_CANCELLED; GN_E_LIMIT: it would not fit the limit or the
  * disk; GN_E_UNAVAILABLE: the folder can't be written; GN_E_NOMEM. Nothing is left behind on failure. */
 GN_MUST_USE gn_status gn_panel_cache_write(const gn_panel_write *job);

@@ -108,15 +108,23 @@ static bool matches(const gn_panel_cache_entry *entry, const char *what)
            (slash != NULL && strcmp(slash + 1, what) == 0);
 }
 
-/* A part that is being written is locked and stays. */
-static bool is_busy(int folder, const gn_panel_cache_entry *entry)
+/* Remove one entry, *removed says whether. A part that is being written is locked and stays; the lock of
+ * another part is held until its name is gone, so that no writer can take it over in between. */
+static gn_status remove_entry(const char *path, int folder, const gn_panel_cache_entry *entry,
+                              bool *removed)
 {
     int fd = entry->partial ? openat(folder, entry->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
     bool busy = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0;
+    gn_status status = GN_OK;
+    *removed = !busy && unlinkat(folder, entry->file, 0) == 0;
+    if (!busy && !*removed && errno != ENOENT) {
+        status = gn_base_fail(GN_E_UNAVAILABLE, "%s/%s: cannot remove: %s", path, entry->file,
+                              strerror(errno));
+    }
     if (fd >= 0) {
         (void)close(fd);
     }
-    return busy;
+    return status;
 }
 
 gn_status gn_panel_cache_remove(const char *folder, const char *what, size_t *n, uint64_t *bytes)
@@ -129,15 +137,13 @@ gn_status gn_panel_cache_remove(const char *folder, const char *what, size_t *n,
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     gn_status status = GN_OK;
     for (size_t i = 0; i < n_entries && status == GN_OK; i++) {
-        if (!matches(&entries[i], what) || is_busy(fd, &entries[i])) {
-            continue;
+        bool removed = false;
+        if (matches(&entries[i], what)) {
+            status = remove_entry(folder, fd, &entries[i], &removed);
         }
-        if (unlinkat(fd, entries[i].file, 0) == 0) {
+        if (removed) {
             (*n)++;
             *bytes += entries[i].bytes;
-        } else if (errno != ENOENT) {
-            status = gn_base_fail(GN_E_UNAVAILABLE, "%s/%s: cannot remove: %s", folder,
-                                  entries[i].file, strerror(errno));
         }
     }
     if (fd >= 0) {

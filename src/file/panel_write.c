@@ -193,6 +193,15 @@ static gn_status open_part(writer *w)
     return locked ? GN_OK : gn_base_fail(GN_E_STATE, "%s: another process is writing it", w->path);
 }
 
+/* Between this process's look for the file and its lock another one may have written it. */
+static bool is_there(const gn_panel_write *job)
+{
+    gn_panel_cache *cache = NULL;
+    bool found = gn_panel_cache_open(job->folder, &job->key, job->weights, job->n, &cache) == GN_OK;
+    gn_panel_cache_close(cache);
+    return found;
+}
+
 static gn_status write_part(writer *w, int folder, const char *final)
 {
     w->rows = gn_calloc(w->job->n, sizeof *w->rows);
@@ -202,6 +211,10 @@ static gn_status write_part(writer *w, int folder, const char *final)
     w->bytes = gn_panel_layout(w->job->weights, w->job->n, w->rows);
     GN_REQUIRE(w->bytes != 0, GN_E_LIMIT, "the packed weights' size overflows");
     GN_TRY(open_part(w));
+    if (is_there(w->job)) {
+        (void)unlink(w->path);
+        return GN_OK;
+    }
     gn_status status = make_room(w, folder);
     if (status == GN_OK) {
         status = put_all(w);

@@ -107,7 +107,7 @@ def test_killed_at_any_moment(small, folder, ids):
     plain = logits(small, ids, "off").stdout
     dice = random.Random(4)
     seen_part = 0
-    for _ in range(40):
+    for _ in range(50):
         process = subprocess.Popen([BIN, "logits", "-m", small, "--tokens", ids],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(dice.uniform(0, 0.4))
@@ -188,6 +188,50 @@ def test_a_changed_model_gets_another_file(small, folder, ids, tmp_path):
     assert changed == logits(str(copy), ids, "off").stdout
     assert len(files(folder)) == 1 and files(folder) != before
     assert plain  # the weights differ in one bit, the texts may or may not
+
+
+def test_limit_removes_the_least_used_and_may_forbid(small, folder, ids, tmp_path):
+    source = next(pathlib.Path(small).glob("*.gguf"))
+    size = source.stat().st_size
+    copy = tmp_path / "copy.gguf"
+    copy.write_bytes(source.read_bytes())
+    plain = logits(small, ids, "auto").stdout
+    first = files(folder)
+    limited = ganglion("logits", "-m", str(copy), "--tokens", ids, "--all", "--top", "20", "--cache-limit",
+                       str(size * 3 // 2))
+    assert limited.stdout == plain and limited.stderr == ""
+    second = files(folder)
+    assert len(second) == 1 and second != first
+    ganglion("pull", "--cache", "rm", "all")
+    none = ganglion("logits", "-m", small, "--tokens", ids, "--all", "--top", "20", "--cache-limit", "1M")
+    assert none.stdout == plain and none.stderr.count("\n") == 1 and "limit" in none.stderr
+    assert files(folder) == []
+
+
+def test_experts_and_an_output_matrix_of_its_own(folder, ids, tmp_path):
+    """A mixture of experts, its weights quantized: each expert finds its own panels."""
+    gguf = pytest.importorskip("gguf", reason="needs the gguf package to quantize")
+    reader = gguf.GGUFReader(ROOT / "tests/golden/tiny/gguf_qwen3moe/model.gguf")
+    path = tmp_path / "moe.gguf"
+    writer = gguf.GGUFWriter(path, "qwen3moe")
+    for name, field in reader.fields.items():
+        if not name.startswith("GGUF.") and name != "general.architecture":
+            sub = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
+            writer.add_key_value(name, field.contents(), field.types[0], sub)
+    kind = gguf.GGMLQuantizationType.Q8_0
+    for tensor in reader.tensors:
+        if len(tensor.shape) > 1 and "ffn_gate_inp" not in tensor.name:
+            writer.add_tensor(tensor.name, gguf.quants.quantize(tensor.data, kind), raw_dtype=kind)
+        else:
+            writer.add_tensor(tensor.name, tensor.data)
+    for step in (writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file):
+        step()
+    writer.close()
+    pathlib.Path(ids).write_text(json.dumps([i * 37 % 96 for i in range(1, 41)]))
+    plain = logits(str(path), ids, "off").stdout
+    assert logits(str(path), ids, "auto").stdout == plain and len(files(folder)) == 1
+    assert logits(str(path), ids, "read").stdout == plain
+    assert json.loads(ganglion("plan", "-m", str(path), "--ctx", "64", "--json").stdout)
 
 
 def test_list_and_remove(small, folder, ids):

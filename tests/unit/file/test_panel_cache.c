@@ -232,6 +232,24 @@ static bool stop_at_once(void *ctx, uint64_t done, uint64_t total)
     return false;
 }
 
+static void test_a_good_file_is_not_written_again(void **state)
+{
+    (void)state;
+    gn_panel_write job = job_of(1, "m");
+    assert_int_equal(gn_panel_cache_write(&job), GN_OK);
+    job.progress = stop_at_once; /* would cancel a second one */
+    assert_int_equal(gn_panel_cache_write(&job), GN_OK);
+    char path[160];
+    path_of(1, ".part", path);
+    assert_int_not_equal(access(path, F_OK), 0);
+    check_equal(1);
+    path_of(1, ".panels", path);
+    assert_int_equal(truncate(path, 5000), 0);
+    job.progress = NULL;
+    assert_int_equal(gn_panel_cache_write(&job), GN_OK);
+    check_equal(1);
+}
+
 static void test_failures_leave_nothing(void **state)
 {
     (void)state;
@@ -339,6 +357,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_damage_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_other_weights_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_writer_at_a_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_good_file_is_not_written_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_failures_leave_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_least_used_goes_first, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_changed_model_replaces_its_file, setup, teardown),
