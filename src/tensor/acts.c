@@ -11,7 +11,7 @@
  * scale²/12 a value on average; the sum is held against the row's own energy. Rows drawn from a normal
  * distribution lose about 3e-5 of it; rows with outliers, whose blocks have steps too coarse for their other
  * values, several times that. */
-#define MAX_LOSS 1.2e-4f
+#define MAX_LOSS 1.3e-4f
 
 gn_status gn_q8_acts_init(gn_q8_acts *acts, size_t max_m, size_t max_k)
 {
