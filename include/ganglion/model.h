@@ -25,7 +25,7 @@ typedef enum gn_activations {
 
 /* How keys and values are kept. Smaller types read less memory per token and lose a little. */
 typedef enum gn_kv_format {
-    GN_KV_FORMAT_F16 = 0, /* 2 bytes an element; f32 with GN_ACTIVATIONS_F32 */
+    GN_KV_FORMAT_F16 = 0, /* 2 bytes an element; 4 (f32) with GN_ACTIVATIONS_F32 */
     GN_KV_FORMAT_Q8 = 1,  /* 8-bit integers, a scale per token and head */
     GN_KV_FORMAT_FP8 = 2, /* 8-bit floats E4M3, a scale per token and head */
     GN_KV_FORMAT_Q4 = 3   /* keys as in Q8, values in 4-bit integers with a scale per 32 */

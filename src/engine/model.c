@@ -56,12 +56,14 @@ static gn_kv_type kv_type(const gn_model_options *options)
                                        [GN_KV_FORMAT_Q8] = GN_KV_Q8,
                                        [GN_KV_FORMAT_FP8] = GN_KV_FP8,
                                        [GN_KV_FORMAT_Q4] = GN_KV_Q4};
-    return options->activations == GN_ACTIVATIONS_F32 ? GN_KV_F32 : types[options->kv_format];
+    bool exact = options->activations == GN_ACTIVATIONS_F32;
+    return exact && options->kv_format == GN_KV_FORMAT_F16 ? GN_KV_F32 : types[options->kv_format];
 }
 
 static gn_status open_decoder(gn_model *m, const gn_model_options *options)
 {
-    GN_TRY(gn_net_create(m->source, m->pool, kv_type(options), &m->net));
+    GN_TRY(gn_net_create(m->source, m->pool, options->activations == GN_ACTIVATIONS_F32,
+                         kv_type(options), &m->net));
     const gn_hparams *hp = gn_net_hparams(m->net);
     gn_kv_shape shape = gn_net_kv_shape(m->net);
     m->info.n_vocab = (int32_t)hp->n_vocab;
@@ -169,8 +171,6 @@ gn_status gn_model_open(const char *path, const gn_model_options *options, gn_mo
                "cache: found %d, expected 0 to 2", (int)chosen.cache);
     GN_REQUIRE((int)chosen.kv_format >= GN_KV_FORMAT_F16 && chosen.kv_format <= GN_KV_FORMAT_Q4,
                GN_E_ARG, "kv_format: found %d, expected 0 to 3", (int)chosen.kv_format);
-    GN_REQUIRE(chosen.activations != GN_ACTIVATIONS_F32 || chosen.kv_format == GN_KV_FORMAT_F16,
-               GN_E_ARG, "activations f32 keep keys and values in f32: a KV type can't be chosen");
     GN_TRY(gn_cpu_init());
     gn_model *m = gn_calloc(1, sizeof *m);
     if (m == NULL) {

@@ -115,8 +115,7 @@ static gn_status init_buffers(gn_net *net)
     GN_TRY(init_attention(net));
     size_t max_k = max_of(max_of(hp->n_embd, (size_t)hp->n_head * hp->head_dim),
                           max_of(hp->n_ff, hp->n_ff_expert));
-    GN_TRY(gn_compute_create(net->pool, max_k, GN_NET_MAX_ROWS, net->kv_type == GN_KV_F32,
-                             &net->compute));
+    GN_TRY(gn_compute_create(net->pool, max_k, GN_NET_MAX_ROWS, net->exact, &net->compute));
     net->k = gn_compute_kernels(net->compute);
     return GN_OK;
 }
@@ -140,7 +139,8 @@ static gn_status init(gn_net *net)
     return init_buffers(net);
 }
 
-gn_status gn_net_create(const gn_source *source, gn_os_pool *pool, gn_kv_type kv_type, gn_net **out)
+gn_status gn_net_create(const gn_source *source, gn_os_pool *pool, bool exact, gn_kv_type kv_type,
+                        gn_net **out)
 {
     gn_net *net = gn_calloc(1, sizeof *net);
     if (net == NULL) {
@@ -148,6 +148,7 @@ gn_status gn_net_create(const gn_source *source, gn_os_pool *pool, gn_kv_type kv
     }
     net->source = source;
     net->pool = pool;
+    net->exact = exact;
     net->n_workers = gn_os_pool_threads(pool);
     gn_net_set_threads(net, net->n_workers, net->n_workers);
     net->kv_type = kv_type;

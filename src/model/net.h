@@ -15,8 +15,8 @@ typedef struct gn_net gn_net;
 
 /* Build over an open source, which must outlive the net. pool may be NULL. kv_type: how the pages of its
  * pool hold keys and values; GN_KV_F32 goes with f32 activations, the exact mode. */
-GN_MUST_USE gn_status gn_net_create(const gn_source *source, gn_os_pool *pool, gn_kv_type kv_type,
-                                    gn_net **out);
+GN_MUST_USE gn_status gn_net_create(const gn_source *source, gn_os_pool *pool, bool exact,
+                                    gn_kv_type kv_type, gn_net **out);
 void gn_net_destroy(gn_net *net);
 
 /* Threads of the pool for passes of up to 16 rows, and of more; at first all of them. Not during a pass. */

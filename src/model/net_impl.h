@@ -37,6 +37,7 @@ struct gn_net {
     int n_workers;
     int n_threads_few;  /* that passes of up to FEW_ROWS rows use */
     int n_threads_many; /* that larger ones use */
+    bool exact;         /* f32 activations for every weight */
     gn_kv_type kv_type;
     bool rotated;       /* heads in pages are Hadamard transforms: all types of 8 bits or fewer */
     float *key_offsets; /* [n_layer, n_head_kv·head_dim] taken off all keys, or NULL */

@@ -1,5 +1,7 @@
-"""What smaller types of the KV cache lose: the KL divergence from the same model with f16 keys and values,
-2,048 positions of the text of tests/golden/kld, top 64 tokens and the rest."""
+"""What smaller types of the KV cache lose: the KL divergence from the same model with f32 keys and values over the
+text of tests/golden/kld, top 64 tokens and the rest. Activations are f32 in both, so that it is the cache's
+own loss: with int8 activations the least change of a key turns roundings over, and f16 against f32 keys and
+values already differ by 0.0009 on SmolLM2-135M."""
 import math
 import os
 
@@ -22,10 +24,14 @@ def need(name):
     return path
 
 
-def rows(name, kv):
+# In full 2,048 positions of the smallest model; else the first window of them, as f32 activations are slow.
+WINDOWS = {"smollm2-135m": None if FULL else 1}
+
+
+def rows(name, *kv):
     found = []
-    for ids in golden.Kld(name).windows():
-        found += golden.logits(need(name), ids, 4 * TOP, "--kv", kv)
+    for ids in golden.Kld(name).windows()[:WINDOWS.get(name, 1)]:
+        found += golden.logits(need(name), ids, 4 * TOP, "--activations", "f32", *kv)
     return found
 
 
@@ -35,7 +41,7 @@ def base():
 
     def get(name):
         if name not in known:
-            known[name] = rows(name, "f16")
+            known[name] = rows(name)
         return known[name]
 
     return get
@@ -52,17 +58,11 @@ def divergence(truth, other):
     return sum(a * math.log(a / b) for a, b in zip(p, q))
 
 
-# Not reached: figures in docs/adr/0017-kv-types.md.
-MISSED = {("smollm2-135m", "q8"), ("smollm2-135m", "fp8"), ("qwen2.5-coder-0.5b", "fp8")}
-
-
 @pytest.mark.parametrize("kv", MOST)
 @pytest.mark.parametrize("name", MODELS)
-def test_divergence_from_f16(name, kv, base):
+def test_divergence(name, kv, base):
     truth = base(name)
-    kld = [divergence(t, o) for t, o in zip(truth, rows(name, kv))]
+    kld = [divergence(t, o) for t, o in zip(truth, rows(name, "--kv", kv))]
     mean = sum(kld) / len(kld)
     print(f"{name} {kv}: mean {mean:.3g}, largest {max(kld):.3g}, {len(kld)} positions")
-    if mean > MOST[kv] and (name, kv) in MISSED:
-        pytest.xfail(f"mean {mean:.3g}, aimed at {MOST[kv]}")
     assert mean <= MOST[kv]

@@ -46,7 +46,7 @@ static float *compute(const gn_source *source, gn_kv_type kv_type, way w)
     gn_net *net = NULL;
     gn_kv_pool *kv = NULL;
     assert_int_equal(gn_os_pool_create(w.threads, &pool), GN_OK);
-    if (gn_net_create(source, pool, kv_type, &net) != GN_OK) {
+    if (gn_net_create(source, pool, kv_type == GN_KV_F32, kv_type, &net) != GN_OK) {
         fail_msg("%s", gn_error_message());
     }
     gn_kv_shape shape = gn_net_kv_shape(net);
@@ -109,7 +109,8 @@ static void check_model(const char *path, gn_kv_type kv_type)
             assert_int_equal(gn_meta_init(&meta, source), GN_OK);
             first = logits;
             gn_net *net = NULL;
-            assert_int_equal(gn_net_create(source, NULL, kv_type, &net), GN_OK);
+            assert_int_equal(gn_net_create(source, NULL, kv_type == GN_KV_F32, kv_type, &net),
+                             GN_OK);
             bytes = (size_t)N_TOK * gn_net_hparams(net)->n_vocab * sizeof *logits;
             gn_net_destroy(net);
             continue;
