@@ -58,6 +58,10 @@ def divergence(truth, other):
     return sum(a * math.log(a / b) for a, b in zip(p, q))
 
 
+# Above the aim, and by how much at most: docs/adr/0017-kv-types.md.
+MISSED = {("gemma3-270m", "fp8"): 1e-2, ("qwen2.5-coder-0.5b", "fp8"): 1e-2}
+
+
 @pytest.mark.parametrize("kv", MOST)
 @pytest.mark.parametrize("name", MODELS)
 def test_divergence(name, kv, base):
@@ -65,4 +69,6 @@ def test_divergence(name, kv, base):
     kld = [divergence(t, o) for t, o in zip(truth, rows(name, "--kv", kv))]
     mean = sum(kld) / len(kld)
     print(f"{name} {kv}: mean {mean:.3g}, largest {max(kld):.3g}, {len(kld)} positions")
-    assert mean <= MOST[kv]
+    assert mean <= MISSED.get((name, kv), MOST[kv])
+    if mean > MOST[kv]:
+        pytest.xfail(f"mean {mean:.3g}, aimed at {MOST[kv]}")
