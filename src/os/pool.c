@@ -47,7 +47,7 @@
 #define SPIN_LOOKS    16u     /* looks between two looks at the clock */
 #define MAX_CHUNKS    65535u
 #define RELEASE_LOOPS 1024u
-#define LINE          128u /* two lines: processors fetch them in pairs */
+#define LINE          64u /* of the cache, and what gn_alloc_aligned() gives */
 
 typedef struct worker {
     _Alignas(LINE) _Atomic(uint64_t) lane; /* loop << 32 | first << 16 | last */
