@@ -442,7 +442,7 @@ static gn_status bench_run(bench *b)
     size_t n_ctx = most(&o->depth) + (longest > 0 ? longest : 1);
     gn_session_options session_options = {.n_ctx = (int32_t)n_ctx};
     GN_TRY(open_model(b));
-    if (n_ctx > (size_t)b->info.n_ctx_train) {
+    if (!b->info.is_encoder && n_ctx > (size_t)b->info.n_ctx_train) {
         (void)fprintf(stderr,
                       "ganglion bench: %zu tokens are more than the context of %d that the model "
                       "was made for\n",

@@ -13,7 +13,7 @@
 #define MAX_CLOSURE   20000u
 #define MAX_SET_WORDS (1u << 22)
 
-bool au_fail(gn_grammar *g, gn_status status, const char *why)
+bool gn_grammar_au_fail(gn_grammar *g, gn_status status, const char *why)
 {
     if (g->status == GN_OK) {
         g->status = gn_base_fail(status, "grammar: %s", why);
@@ -21,7 +21,7 @@ bool au_fail(gn_grammar *g, gn_status status, const char *why)
     return false;
 }
 
-gn_status au_status(const gn_grammar *g)
+gn_status gn_grammar_au_status(const gn_grammar *g)
 {
     GN_TRY(gn_grammar_re_status(g->b->pool));
     return g->status == GN_E_LIMIT
@@ -30,7 +30,7 @@ gn_status au_status(const gn_grammar *g)
                                      : g->status;
 }
 
-bool au_grow(gn_grammar *g, void **array, uint32_t *cap, size_t need, size_t bytes)
+bool gn_grammar_au_grow(gn_grammar *g, void **array, uint32_t *cap, size_t need, size_t bytes)
 {
     if (need <= *cap) {
         return true;
@@ -39,7 +39,7 @@ bool au_grow(gn_grammar *g, void **array, uint32_t *cap, size_t need, size_t byt
     want = want < need ? need : want;
     void *more = want < UINT32_MAX / 2 ? gn_realloc_array(*array, want, bytes) : NULL;
     if (more == NULL) {
-        return au_fail(g, GN_E_NOMEM, "out of memory");
+        return gn_grammar_au_fail(g, GN_E_NOMEM, "out of memory");
     }
     *array = more;
     *cap = (uint32_t)want;
@@ -62,7 +62,7 @@ static bool make_room(gn_grammar *g, uint32_t **table, uint32_t *cap, uint32_t n
     uint32_t more = *cap != 0 ? 2 * *cap : 128;
     uint32_t *bigger = gn_calloc(more, sizeof *bigger);
     if (bigger == NULL) {
-        return au_fail(g, GN_E_NOMEM, "out of memory");
+        return gn_grammar_au_fail(g, GN_E_NOMEM, "out of memory");
     }
     for (uint32_t id = 0; id < n; id++) {
         uint32_t i = hash_at(g, id) & (more - 1);
@@ -92,11 +92,11 @@ static uint32_t intern_set(gn_grammar *g, const uint64_t *words, uint32_t n)
         at += len + 1;
     }
     if (g->n_set_words > MAX_SET_WORDS) {
-        (void)au_fail(g, GN_E_LIMIT, "too many states");
+        (void)gn_grammar_au_fail(g, GN_E_LIMIT, "too many states");
         return 0;
     }
-    if (!au_grow(g, (void **)&g->set_words, &g->cap_set_words, (size_t)g->n_set_words + n + 1,
-                 sizeof *g->set_words)) {
+    if (!gn_grammar_au_grow(g, (void **)&g->set_words, &g->cap_set_words,
+                            (size_t)g->n_set_words + n + 1, sizeof *g->set_words)) {
         return 0;
     }
     at = g->n_set_words;
@@ -108,7 +108,7 @@ static uint32_t intern_set(gn_grammar *g, const uint64_t *words, uint32_t n)
 
 static bool work_room(gn_grammar *g, uint32_t words)
 {
-    return au_grow(g, (void **)&g->work, &g->n_work, words, sizeof *g->work);
+    return gn_grammar_au_grow(g, (void **)&g->work, &g->n_work, words, sizeof *g->work);
 }
 
 /* ---- Frames ------------------------------------------------------------------------------------------ */
@@ -152,8 +152,8 @@ static uint64_t frame_cost(gn_grammar *g, const au_frame *f)
         }
         break;
     case IR_REP: own = f->a < n->b ? ir_mul(b->nodes[n->a].min_len, n->b - f->a) : 0; break;
-    case IR_OBJ: own = ir_object_rest(b, &b->objects[n->a], place_of(g, f)); break;
-    case IR_ARR: own = ir_array_rest(b, &b->arrays[n->a], place_of(g, f)); break;
+    case IR_OBJ: own = gn_grammar_ir_object_rest(b, &b->objects[n->a], place_of(g, f)); break;
+    case IR_ARR: own = gn_grammar_ir_array_rest(b, &b->arrays[n->a], place_of(g, f)); break;
     default: break;
     }
     return ir_add(own, f->node != 0 ? g->frames[f->parent].cost : 0);
@@ -174,11 +174,11 @@ static uint32_t intern_frame(gn_grammar *g, uint32_t node, uint32_t a, uint32_t 
         }
     }
     if (g->n_frames >= MAX_FRAMES) {
-        (void)au_fail(g, GN_E_LIMIT, "too many states");
+        (void)gn_grammar_au_fail(g, GN_E_LIMIT, "too many states");
         return 0;
     }
-    if (!au_grow(g, (void **)&g->frames, &g->cap_frames, (size_t)g->n_frames + 1,
-                 sizeof *g->frames)) {
+    if (!gn_grammar_au_grow(g, (void **)&g->frames, &g->cap_frames, (size_t)g->n_frames + 1,
+                            sizeof *g->frames)) {
         return 0;
     }
     au_frame f = {.node = node, .a = a, .b = b, .parent = parent, .hash = hash};
@@ -211,15 +211,16 @@ static void todo(gn_grammar *g, uint32_t node, uint32_t frame)
         }
     }
     if (g->n_items >= MAX_CLOSURE) {
-        (void)au_fail(g, GN_E_LIMIT, "too many states");
+        (void)gn_grammar_au_fail(g, GN_E_LIMIT, "too many states");
         return;
     }
-    if (au_grow(g, (void **)&g->items, &g->cap_items, (size_t)g->n_items + 1, sizeof *g->items)) {
+    if (gn_grammar_au_grow(g, (void **)&g->items, &g->cap_items, (size_t)g->n_items + 1,
+                           sizeof *g->items)) {
         g->items[g->n_items++] = (au_item){node, frame};
     }
 }
 
-void au_begin(gn_grammar *g)
+void gn_grammar_au_begin(gn_grammar *g)
 {
     g->n_items = 0;
     g->done_items = 0;
@@ -237,7 +238,7 @@ static void member_done(gn_grammar *g, uint32_t frame, uint32_t tag)
     }
     if (n->kind == IR_OBJ) {
         const ir_object *o = &g->b->objects[n->a];
-        p = ir_object_after(o, p, tag, g->work);
+        p = gn_grammar_ir_object_after(o, p, tag, g->work);
         uint32_t next = place_frame(g, f.node, p, f.parent);
         todo(g, o->members[tag].value, next);
         return;
@@ -251,16 +252,16 @@ static void member_done(gn_grammar *g, uint32_t frame, uint32_t tag)
     }
     gn_ir plain;
     gn_ir matching;
-    ir_array_forms(g->b, a, p, &plain, &matching);
+    gn_grammar_ir_array_forms(g->b, a, p, &plain, &matching);
     if (plain != GN_IR_NONE) {
-        todo(g, plain, place_frame(g, f.node, ir_array_after(a, p, false), f.parent));
+        todo(g, plain, place_frame(g, f.node, gn_grammar_ir_array_after(a, p, false), f.parent));
     }
     if (matching != GN_IR_NONE) {
-        todo(g, matching, place_frame(g, f.node, ir_array_after(a, p, true), f.parent));
+        todo(g, matching, place_frame(g, f.node, gn_grammar_ir_array_after(a, p, true), f.parent));
     }
 }
 
-void au_end_of(gn_grammar *g, gn_re re, uint32_t frame)
+void gn_grammar_au_end_of(gn_grammar *g, gn_re re, uint32_t frame)
 {
     if (!gn_grammar_re_nullable(g->b->pool, re)) {
         return;
@@ -275,7 +276,7 @@ void au_end_of(gn_grammar *g, gn_re re, uint32_t frame)
     if (n > GN_COUNTOF(few)) {
         tags = gn_alloc_array(n, sizeof *tags);
         if (tags == NULL) {
-            (void)au_fail(g, GN_E_NOMEM, "out of memory");
+            (void)gn_grammar_au_fail(g, GN_E_NOMEM, "out of memory");
             return;
         }
         (void)gn_grammar_re_tags(g->b->pool, re, tags, n);
@@ -300,10 +301,11 @@ static void add_config(gn_grammar *g, gn_re re, uint32_t frame)
         }
     }
     if (g->n_build >= MAX_CLOSURE) {
-        (void)au_fail(g, GN_E_LIMIT, "too many states");
+        (void)gn_grammar_au_fail(g, GN_E_LIMIT, "too many states");
         return;
     }
-    if (au_grow(g, (void **)&g->build, &g->cap_build, (size_t)g->n_build + 1, sizeof *g->build)) {
+    if (gn_grammar_au_grow(g, (void **)&g->build, &g->cap_build, (size_t)g->n_build + 1,
+                           sizeof *g->build)) {
         g->build[g->n_build++] = (au_config){re, frame};
     }
 }
@@ -317,7 +319,7 @@ static void arrive(gn_grammar *g, gn_re re, uint32_t frame)
     if (re != GN_RE_EPS && re_at(g->b->pool, re)->kind != RE_TAG) {
         add_config(g, re, frame);
     }
-    au_end_of(g, re, frame);
+    gn_grammar_au_end_of(g, re, frame);
 }
 
 static void enter(gn_grammar *g, gn_ir id, uint32_t frame)
@@ -359,8 +361,8 @@ static void enter(gn_grammar *g, gn_ir id, uint32_t frame)
         }
         ir_place p = place_of(g, &g->frames[f]);
         arrive(g,
-               object ? ir_object_next(b, &b->objects[n->a], p, true)
-                      : ir_array_next(b, &b->arrays[n->a], p, true),
+               object ? gn_grammar_ir_object_next(b, &b->objects[n->a], p, true)
+                      : gn_grammar_ir_array_next(b, &b->arrays[n->a], p, true),
                f);
         break;
     }
@@ -400,8 +402,8 @@ static void go_on(gn_grammar *g, uint32_t frame)
             if (g->status != GN_OK) {
                 return;
             }
-            f.next = n->kind == IR_OBJ ? ir_object_next(b, &b->objects[n->a], p, false)
-                                       : ir_array_next(b, &b->arrays[n->a], p, false);
+            f.next = n->kind == IR_OBJ ? gn_grammar_ir_object_next(b, &b->objects[n->a], p, false)
+                                       : gn_grammar_ir_array_next(b, &b->arrays[n->a], p, false);
             g->frames[frame].next = f.next;
         }
         arrive(g, f.next, frame);
@@ -410,7 +412,7 @@ static void go_on(gn_grammar *g, uint32_t frame)
     }
 }
 
-void au_close(gn_grammar *g)
+void gn_grammar_au_close(gn_grammar *g)
 {
     for (; g->done_items < g->n_items && g->status == GN_OK; g->done_items++) {
         au_item item = g->items[g->done_items];
@@ -441,7 +443,7 @@ static int compare_configs(const void *x, const void *y)
 
 static uint32_t intern_state(gn_grammar *g)
 {
-    au_close(g);
+    gn_grammar_au_close(g);
     if (g->status != GN_OK || g->b->pool->status != GN_OK || (g->n_build == 0 && !g->build_end) ||
         !make_room(g, &g->state_table, &g->state_table_cap, g->n_states, state_hash)) {
         return AU_DEAD;
@@ -462,13 +464,13 @@ static uint32_t intern_state(gn_grammar *g)
         }
     }
     if (g->n_states >= MAX_STATES || g->n_configs + g->n_build > MAX_CONFIGS) {
-        (void)au_fail(g, GN_E_LIMIT, "too many states");
+        (void)gn_grammar_au_fail(g, GN_E_LIMIT, "too many states");
         return AU_DEAD;
     }
-    if (!au_grow(g, (void **)&g->states, &g->cap_states, (size_t)g->n_states + 1,
-                 sizeof *g->states) ||
-        !au_grow(g, (void **)&g->configs, &g->cap_configs, (size_t)g->n_configs + g->n_build + 1,
-                 sizeof *g->configs)) {
+    if (!gn_grammar_au_grow(g, (void **)&g->states, &g->cap_states, (size_t)g->n_states + 1,
+                            sizeof *g->states) ||
+        !gn_grammar_au_grow(g, (void **)&g->configs, &g->cap_configs,
+                            (size_t)g->n_configs + g->n_build + 1, sizeof *g->configs)) {
         return AU_DEAD;
     }
     if (g->n_build > 0) {
@@ -481,17 +483,17 @@ static uint32_t intern_state(gn_grammar *g)
     return g->n_states++;
 }
 
-uint32_t au_start(gn_grammar *g)
+uint32_t gn_grammar_au_start(gn_grammar *g)
 {
     (void)intern_frame(g, 0, 0, 0, 0); /* the bottom */
-    au_begin(g);
+    gn_grammar_au_begin(g);
     todo(g, g->root, 0);
     return intern_state(g);
 }
 
-uint32_t au_step(gn_grammar *g, uint32_t state, uint8_t byte)
+uint32_t gn_grammar_au_step(gn_grammar *g, uint32_t state, uint8_t byte)
 {
-    au_begin(g);
+    gn_grammar_au_begin(g);
     for (uint32_t i = 0; i < g->states[state].n; i++) {
         au_config c = g->configs[g->states[state].at + i];
         gn_re next = gn_grammar_re_step(g->b->pool, c.re, byte);
@@ -527,7 +529,7 @@ static uint64_t tagged_cost(gn_grammar *g, gn_re re, uint32_t frame)
         if (n.kind != RE_TAG) {
             return IR_NEVER;
         }
-        au_begin(g);
+        gn_grammar_au_begin(g);
         if (n.a == IR_TAG_CLOSE) {
             return ir_add(sum, g->frames[g->frames[frame].parent].cost);
         }
@@ -542,7 +544,7 @@ static uint64_t tagged_cost(gn_grammar *g, gn_re re, uint32_t frame)
     }
 }
 
-uint64_t au_cost(gn_grammar *g, au_config c)
+uint64_t gn_grammar_au_cost(gn_grammar *g, au_config c)
 {
     if (gn_grammar_re_has_tag(g->b->pool, c.re)) {
         return tagged_cost(g, c.re, c.frame);

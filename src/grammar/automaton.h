@@ -85,19 +85,19 @@ struct gn_grammar {
 #define AU_DEAD UINT32_MAX
 
 /* Under the lock, all of these. AU_DEAD is the empty state; a failure leaves it in g->status. */
-uint32_t au_start(gn_grammar *g);
-uint32_t au_step(gn_grammar *g, uint32_t state, uint8_t byte);
+uint32_t gn_grammar_au_start(gn_grammar *g);
+uint32_t gn_grammar_au_step(gn_grammar *g, uint32_t state, uint8_t byte);
 /* Configurations that follow when `re` with `frame` may end, added to g->build. */
-void au_begin(gn_grammar *g);
-void au_end_of(gn_grammar *g, gn_re re, uint32_t frame);
-void au_close(gn_grammar *g);
-bool au_fail(gn_grammar *g, gn_status status, const char *why);
+void gn_grammar_au_begin(gn_grammar *g);
+void gn_grammar_au_end_of(gn_grammar *g, gn_re re, uint32_t frame);
+void gn_grammar_au_close(gn_grammar *g);
+bool gn_grammar_au_fail(gn_grammar *g, gn_status status, const char *why);
 /* Room in an array that doubles; false: recorded in g->status. */
-bool au_grow(gn_grammar *g, void **array, uint32_t *cap, size_t need, size_t bytes);
+bool gn_grammar_au_grow(gn_grammar *g, void **array, uint32_t *cap, size_t need, size_t bytes);
 /* Least bytes from this configuration to the end of the text. */
-uint64_t au_cost(gn_grammar *g, au_config c);
-gn_status au_status(const gn_grammar *g);
+uint64_t gn_grammar_au_cost(gn_grammar *g, au_config c);
+gn_status gn_grammar_au_status(const gn_grammar *g);
 /* The mask of a state, kept with it until evicted; NULL: g->status. The grammar has an index. */
-const uint32_t *au_mask(gn_grammar *g, uint32_t state);
+const uint32_t *gn_grammar_au_mask(gn_grammar *g, uint32_t state);
 
 #endif

@@ -135,8 +135,8 @@ static uint64_t length_now(gn_ir_builder *b, gn_ir id)
         return len;
     case IR_REP: return ir_mul(b->nodes[n->a].min_len, n->b);
     case IR_RULE: return b->nodes[n->a].min_len;
-    case IR_OBJ: return ir_object_len(b, &b->objects[n->a]);
-    case IR_ARR: return ir_array_len(b, &b->arrays[n->a]);
+    case IR_OBJ: return gn_grammar_ir_object_len(b, &b->objects[n->a]);
+    case IR_ARR: return gn_grammar_ir_array_len(b, &b->arrays[n->a]);
     default: return IR_NEVER;
     }
 }
@@ -185,9 +185,9 @@ static gn_re lower_list(gn_ir_builder *b, const ir_node *n)
     }
     size_t mark = b->pool->scratch.n;
     for (uint32_t i = 0; i < n->b; i++) {
-        (void)re_push(b->pool, &b->pool->scratch, b->nodes[b->lists.v[n->a + i]].re);
+        (void)gn_grammar_re_push(b->pool, &b->pool->scratch, b->nodes[b->lists.v[n->a + i]].re);
     }
-    return re_join(b->pool, RE_ALT, mark);
+    return gn_grammar_re_join(b->pool, RE_ALT, mark);
 }
 
 static void lower(gn_ir_builder *b, const walk *w)
@@ -219,7 +219,7 @@ static gn_status prepare(gn_ir_builder *b, gn_ir root)
     w.order = gn_alloc_array(b->n_nodes, sizeof *w.order);
     gn_status status = w.order != NULL ? visit(b, root, false, &w) : gn_alloc_failed();
     if (status == GN_OK) {
-        ir_measure_style(b);
+        gn_grammar_ir_measure_style(b);
         status = find_lengths(b, &w);
     }
     for (uint32_t i = 0; i < b->n_nodes; i++) {
@@ -259,8 +259,8 @@ gn_status gn_grammar_compile(gn_ir_builder *b, gn_ir root, gn_grammar **out)
     (void)pthread_mutex_init(&g->lock, NULL);
     g->b = b;
     g->root = root;
-    g->start = au_start(g);
-    status = au_status(g);
+    g->start = gn_grammar_au_start(g);
+    status = gn_grammar_au_status(g);
     if (status != GN_OK) {
         gn_grammar_destroy(g);
         return status;

@@ -131,7 +131,7 @@ static gn_ir add_list(gn_ir_builder *b, ir_kind kind, const gn_ir *list, size_t 
             b->lists.n = at;
             return GN_IR_NONE;
         }
-        if (!re_push(b->pool, &b->lists, list[i])) {
+        if (!gn_grammar_re_push(b->pool, &b->lists, list[i])) {
             return nomem(b);
         }
     }

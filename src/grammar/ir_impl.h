@@ -92,21 +92,23 @@ typedef struct ir_place {
 } ir_place;
 
 /* json_state.c. All may explore regular expressions, hence the pool is not const. */
-void ir_measure_style(gn_ir_builder *b); /* fill open_len, comma_len, close_len */
+void gn_grammar_ir_measure_style(gn_ir_builder *b); /* fill open_len, comma_len, close_len */
 /* Least bytes from here to the end, the bracket included; IR_NEVER: it can't end. */
-uint64_t ir_object_rest(const gn_ir_builder *b, const ir_object *o, ir_place place);
-uint64_t ir_array_rest(const gn_ir_builder *b, const ir_array *a, ir_place place);
+uint64_t gn_grammar_ir_object_rest(const gn_ir_builder *b, const ir_object *o, ir_place place);
+uint64_t gn_grammar_ir_array_rest(const gn_ir_builder *b, const ir_array *a, ir_place place);
 /* Least bytes of the whole, and for objects the cost of each member, from what values cost now. */
-uint64_t ir_object_len(const gn_ir_builder *b, ir_object *o);
-uint64_t ir_array_len(const gn_ir_builder *b, const ir_array *a);
+uint64_t gn_grammar_ir_object_len(const gn_ir_builder *b, ir_object *o);
+uint64_t gn_grammar_ir_array_len(const gn_ir_builder *b, const ir_array *a);
 /* What may come here up to a tag: the opening bracket where `open`, else after a value. */
-gn_re ir_object_next(const gn_ir_builder *b, const ir_object *o, ir_place place, bool open);
-gn_re ir_array_next(const gn_ir_builder *b, const ir_array *a, ir_place place, bool open);
+gn_re gn_grammar_ir_object_next(const gn_ir_builder *b, const ir_object *o, ir_place place,
+                                bool open);
+gn_re gn_grammar_ir_array_next(const gn_ir_builder *b, const ir_array *a, ir_place place,
+                               bool open);
 /* The place after member i; `seen` is the caller's copy, in which the bit is set. */
-ir_place ir_object_after(const ir_object *o, ir_place place, uint32_t i, uint64_t *seen);
+ir_place gn_grammar_ir_object_after(const ir_object *o, ir_place place, uint32_t i, uint64_t *seen);
 /* The forms of the next item that may come: plain (*plain) and counting (*matching). */
-void ir_array_forms(const gn_ir_builder *b, const ir_array *a, ir_place place, gn_ir *plain,
-                    gn_ir *matching);
-ir_place ir_array_after(const ir_array *a, ir_place place, bool matching);
+void gn_grammar_ir_array_forms(const gn_ir_builder *b, const ir_array *a, ir_place place,
+                               gn_ir *plain, gn_ir *matching);
+ir_place gn_grammar_ir_array_after(const ir_array *a, ir_place place, bool matching);
 
 #endif

@@ -19,7 +19,7 @@ static bool behind(const ir_object *o, ir_place p, uint32_t i)
     return !o->members[i].is_free && bit(p.seen, i);
 }
 
-void ir_measure_style(gn_ir_builder *b)
+void gn_grammar_ir_measure_style(gn_ir_builder *b)
 {
     for (uint32_t i = 0; i < b->n_objects; i++) {
         ir_object *o = &b->objects[i];
@@ -89,7 +89,7 @@ static uint64_t fill(const ir_object *o, ir_place p, uint32_t need)
     return sum;
 }
 
-uint64_t ir_object_rest(const gn_ir_builder *b, const ir_object *o, ir_place p)
+uint64_t gn_grammar_ir_object_rest(const gn_ir_builder *b, const ir_object *o, ir_place p)
 {
     (void)b;
     find_required(o, p);
@@ -119,7 +119,7 @@ uint64_t ir_object_rest(const gn_ir_builder *b, const ir_object *o, ir_place p)
     return ir_add(sum, o->close_len);
 }
 
-uint64_t ir_object_len(const gn_ir_builder *b, ir_object *o)
+uint64_t gn_grammar_ir_object_len(const gn_ir_builder *b, ir_object *o)
 {
     for (uint32_t i = 0; i < o->n_members; i++) {
         const gn_ir_member *m = &o->members[i];
@@ -127,10 +127,10 @@ uint64_t ir_object_len(const gn_ir_builder *b, ir_object *o)
         uint64_t value = b->nodes[m->value].min_len;
         o->cost[i] = ir_add(ir_add(key, value), ir_re_len(b->pool, o->style.colon));
     }
-    return ir_add(ir_object_rest(b, o, (ir_place){0}), o->open_len);
+    return ir_add(gn_grammar_ir_object_rest(b, o, (ir_place){0}), o->open_len);
 }
 
-ir_place ir_object_after(const ir_object *o, ir_place p, uint32_t i, uint64_t *seen)
+ir_place gn_grammar_ir_object_after(const ir_object *o, ir_place p, uint32_t i, uint64_t *seen)
 {
     if (o->ordered) {
         p.at = i + !o->members[i].is_free;
@@ -170,14 +170,14 @@ static bool may_come(const gn_ir_builder *b, const ir_object *o, ir_place p, uin
         added = true;
     }
     next.count++;
-    bool ok = ir_object_rest(b, o, next) != IR_NEVER;
+    bool ok = gn_grammar_ir_object_rest(b, o, next) != IR_NEVER;
     if (added) {
         *word &= ~one;
     }
     return ok;
 }
 
-gn_re ir_object_next(const gn_ir_builder *b, const ir_object *o, ir_place p, bool open)
+gn_re gn_grammar_ir_object_next(const gn_ir_builder *b, const ir_object *o, ir_place p, bool open)
 {
     gn_re_pool *pool = b->pool;
     find_required(o, p);
@@ -193,10 +193,10 @@ gn_re ir_object_next(const gn_ir_builder *b, const ir_object *o, ir_place p, boo
             gn_re one = gn_grammar_re_cat(
                 pool, o->members[i].key,
                 gn_grammar_re_cat(pool, o->style.colon, gn_grammar_re_tag(pool, i)));
-            (void)re_push(pool, &pool->scratch, one);
+            (void)gn_grammar_re_push(pool, &pool->scratch, one);
         }
     }
-    gn_re keys = re_join(pool, RE_ALT, mark);
+    gn_re keys = gn_grammar_re_join(pool, RE_ALT, mark);
     if (!open) {
         keys = gn_grammar_re_cat(pool, o->style.comma, keys);
     }
@@ -238,7 +238,7 @@ static uint64_t unique_rest(const gn_ir_builder *b, const ir_array *a, ir_place 
     return count < a->min_items ? IR_NEVER : ir_add(sum, a->close_len);
 }
 
-uint64_t ir_array_rest(const gn_ir_builder *b, const ir_array *a, ir_place p)
+uint64_t gn_grammar_ir_array_rest(const gn_ir_builder *b, const ir_array *a, ir_place p)
 {
     if (a->unique != NULL) {
         return unique_rest(b, a, p);
@@ -284,12 +284,12 @@ uint64_t ir_array_rest(const gn_ir_builder *b, const ir_array *a, ir_place p)
     return ir_add(sum, a->close_len);
 }
 
-uint64_t ir_array_len(const gn_ir_builder *b, const ir_array *a)
+uint64_t gn_grammar_ir_array_len(const gn_ir_builder *b, const ir_array *a)
 {
-    return ir_add(ir_array_rest(b, a, (ir_place){0}), a->open_len);
+    return ir_add(gn_grammar_ir_array_rest(b, a, (ir_place){0}), a->open_len);
 }
 
-ir_place ir_array_after(const ir_array *a, ir_place p, bool matching)
+ir_place gn_grammar_ir_array_after(const ir_array *a, ir_place p, bool matching)
 {
     uint32_t top = a->n_prefix > a->min_items ? a->n_prefix : a->min_items;
     top = a->max_items != GN_IR_MANY ? a->max_items : top + 1;
@@ -299,19 +299,19 @@ ir_place ir_array_after(const ir_array *a, ir_place p, bool matching)
     return p;
 }
 
-void ir_array_forms(const gn_ir_builder *b, const ir_array *a, ir_place p, gn_ir *plain,
-                    gn_ir *matching)
+void gn_grammar_ir_array_forms(const gn_ir_builder *b, const ir_array *a, ir_place p, gn_ir *plain,
+                               gn_ir *matching)
 {
     bool in_prefix = p.at < a->n_prefix;
     *plain = in_prefix ? a->prefix[p.at] : a->items;
     *matching = in_prefix ? a->prefix_matching[p.at] : a->matching;
     if (node_len(b, *plain) == IR_NEVER ||
-        ir_array_rest(b, a, ir_array_after(a, p, false)) == IR_NEVER) {
+        gn_grammar_ir_array_rest(b, a, gn_grammar_ir_array_after(a, p, false)) == IR_NEVER) {
         *plain = GN_IR_NONE;
     }
     if (node_len(b, *matching) == IR_NEVER ||
         (a->max_matching != GN_IR_MANY && p.count >= a->max_matching) ||
-        ir_array_rest(b, a, ir_array_after(a, p, true)) == IR_NEVER) {
+        gn_grammar_ir_array_rest(b, a, gn_grammar_ir_array_after(a, p, true)) == IR_NEVER) {
         *matching = GN_IR_NONE;
     }
 }
@@ -323,13 +323,13 @@ static gn_re unique_items(const gn_ir_builder *b, const ir_array *a, ir_place p)
     for (uint32_t i = 0; i < a->n_unique; i++) {
         if (!bit(p.seen, i)) {
             gn_re one = gn_grammar_re_cat(pool, a->unique[i], gn_grammar_re_tag(pool, i));
-            (void)re_push(pool, &pool->scratch, one);
+            (void)gn_grammar_re_push(pool, &pool->scratch, one);
         }
     }
-    return re_join(pool, RE_ALT, mark);
+    return gn_grammar_re_join(pool, RE_ALT, mark);
 }
 
-gn_re ir_array_next(const gn_ir_builder *b, const ir_array *a, ir_place p, bool open)
+gn_re gn_grammar_ir_array_next(const gn_ir_builder *b, const ir_array *a, ir_place p, bool open)
 {
     gn_re_pool *pool = b->pool;
     gn_re more = GN_RE_NONE;
@@ -340,7 +340,7 @@ gn_re ir_array_next(const gn_ir_builder *b, const ir_array *a, ir_place p, bool 
         if (a->unique != NULL) {
             more = unique_items(b, a, p);
         } else {
-            ir_array_forms(b, a, p, &plain, &matching);
+            gn_grammar_ir_array_forms(b, a, p, &plain, &matching);
         }
         if (plain != GN_IR_NONE || matching != GN_IR_NONE) {
             more = gn_grammar_re_tag(pool, 0);

@@ -33,7 +33,7 @@ static void set_tokens(const gn_vocab_index *x, int32_t token, uint32_t *mask)
 static bool too_long(gn_grammar *g)
 {
     if (++g->steps > MAX_STEPS) {
-        (void)au_fail(g, GN_E_LIMIT, "a mask takes too long");
+        (void)gn_grammar_au_fail(g, GN_E_LIMIT, "a mask takes too long");
         return true;
     }
     return g->b->pool->status != GN_OK || g->status != GN_OK;
@@ -68,7 +68,8 @@ static bool walk_below(gn_grammar *g, uint32_t top, gn_re re, uint32_t *mask, pa
         }
         const re_node *state = &pool->nodes[next];
         if (state->flags & RE_NULLABLE) {
-            if (!au_grow(g, (void **)&ends->v, &ends->cap, (size_t)ends->n + 1, sizeof *ends->v)) {
+            if (!gn_grammar_au_grow(g, (void **)&ends->v, &ends->cap, (size_t)ends->n + 1,
+                                    sizeof *ends->v)) {
                 return false;
             }
             ends->v[ends->n++] = (uint64_t)next << 32 | (i - 1);
@@ -107,7 +108,7 @@ static bool group_ends(gn_grammar *g, pairs *ends, gn_vocab_walk *walk)
     walk->nodes = gn_alloc_array((size_t)ends->n + 1, sizeof *walk->nodes);
     walk->groups = gn_alloc_array((size_t)n_groups + 1, sizeof *walk->groups);
     if (walk->nodes == NULL || walk->groups == NULL) {
-        return au_fail(g, GN_E_NOMEM, "out of memory");
+        return gn_grammar_au_fail(g, GN_E_NOMEM, "out of memory");
     }
     walk->n_nodes = ends->n;
     for (uint32_t i = 0; i < ends->n; i++) {
@@ -124,12 +125,12 @@ static gn_vocab_walk *make_walk(gn_grammar *g, gn_re re, gn_buf *key)
 {
     gn_vocab_walk *walk = gn_calloc(1, sizeof *walk);
     if (walk == NULL) {
-        (void)au_fail(g, GN_E_NOMEM, "out of memory");
+        (void)gn_grammar_au_fail(g, GN_E_NOMEM, "out of memory");
         return NULL;
     }
     pairs ends = {0};
     walk->mask = gn_calloc(g->index->words + 1, sizeof *walk->mask);
-    bool ok = walk->mask != NULL || au_fail(g, GN_E_NOMEM, "out of memory");
+    bool ok = walk->mask != NULL || gn_grammar_au_fail(g, GN_E_NOMEM, "out of memory");
     ok = ok && walk_below(g, 0, re, walk->mask, &ends) && group_ends(g, &ends, walk);
     gn_free(ends.v);
     if (!ok) {
@@ -187,7 +188,7 @@ static const gn_vocab_walk *walk_of(gn_grammar *g, gn_re re)
     gn_buf key = {0};
     const gn_vocab_walk *walk = NULL;
     bool mine = false;
-    bool shareable = re_write(g->b->pool, re, &key, KEY_BYTES);
+    bool shareable = gn_grammar_re_write(g->b->pool, re, &key, KEY_BYTES);
     if (shareable) {
         walk = find_shared(g->index, &key);
     }
@@ -200,8 +201,8 @@ static const gn_vocab_walk *walk_of(gn_grammar *g, gn_re re)
     if (walk == NULL) {
         return NULL;
     }
-    if (!au_grow(g, (void **)&g->terminals, &g->cap_terminals, (size_t)g->n_terminals + 1,
-                 sizeof *g->terminals)) {
+    if (!gn_grammar_au_grow(g, (void **)&g->terminals, &g->cap_terminals,
+                            (size_t)g->n_terminals + 1, sizeof *g->terminals)) {
         if (mine) {
             gn_vocab_walk_destroy((gn_vocab_walk *)(uintptr_t)walk);
         }
@@ -216,12 +217,12 @@ static const gn_vocab_walk *walk_of(gn_grammar *g, gn_re re)
 /* Jobs for what may follow at `node`, where the state may end. */
 static bool follow(gn_grammar *g, const uint32_t *nodes, uint32_t n, gn_re re, uint32_t frame)
 {
-    au_begin(g);
-    au_end_of(g, re, frame);
-    au_close(g);
+    gn_grammar_au_begin(g);
+    gn_grammar_au_end_of(g, re, frame);
+    gn_grammar_au_close(g);
     if (g->status != GN_OK ||
-        !au_grow(g, (void **)&g->jobs, &g->cap_jobs, (size_t)g->n_jobs + (size_t)n * g->n_build,
-                 sizeof *g->jobs)) {
+        !gn_grammar_au_grow(g, (void **)&g->jobs, &g->cap_jobs,
+                            (size_t)g->n_jobs + (size_t)n * g->n_build, sizeof *g->jobs)) {
         return false;
     }
     for (uint32_t k = 0; k < g->n_build; k++) {
@@ -284,7 +285,7 @@ static bool add_config_tokens(gn_grammar *g, au_config c, uint32_t *mask)
     return true;
 }
 
-const uint32_t *au_mask(gn_grammar *g, uint32_t state)
+const uint32_t *gn_grammar_au_mask(gn_grammar *g, uint32_t state)
 {
     if (g->states[state].mask != NULL) {
         return g->states[state].mask;
@@ -292,13 +293,13 @@ const uint32_t *au_mask(gn_grammar *g, uint32_t state)
     if (g->rows == NULL) {
         g->rows = gn_calloc((size_t)g->index->max_depth + 1, sizeof *g->rows);
         if (g->rows == NULL) {
-            (void)au_fail(g, GN_E_NOMEM, "out of memory");
+            (void)gn_grammar_au_fail(g, GN_E_NOMEM, "out of memory");
             return NULL;
         }
     }
     uint32_t *mask = gn_calloc(g->index->words + 1, sizeof *mask);
     if (mask == NULL) {
-        (void)au_fail(g, GN_E_NOMEM, "out of memory");
+        (void)gn_grammar_au_fail(g, GN_E_NOMEM, "out of memory");
         return NULL;
     }
     g->steps = 0;

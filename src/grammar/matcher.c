@@ -98,12 +98,12 @@ gn_status gn_matcher_mask(gn_matcher *m, uint32_t *mask)
         return GN_OK;
     }
     lock(m);
-    gn_status status = au_status(m->grammar);
-    const uint32_t *found = status == GN_OK ? au_mask(m->grammar, m->state) : NULL;
+    gn_status status = gn_grammar_au_status(m->grammar);
+    const uint32_t *found = status == GN_OK ? gn_grammar_au_mask(m->grammar, m->state) : NULL;
     if (found != NULL) {
         memcpy(mask, found, m->index->words * sizeof *mask);
     } else if (status == GN_OK) {
-        status = au_status(m->grammar);
+        status = gn_grammar_au_status(m->grammar);
         status = status != GN_OK ? status : gn_alloc_failed();
     }
     unlock(m);
@@ -131,11 +131,12 @@ gn_status gn_matcher_accept_bytes(gn_matcher *m, const char *s, size_t len, size
     uint32_t state = m->state;
     size_t i = 0;
     lock(m);
-    gn_status status = au_status(m->grammar);
+    gn_status status = gn_grammar_au_status(m->grammar);
     while (status == GN_OK && i < len) {
-        uint32_t next = state == ENDED ? AU_DEAD : au_step(m->grammar, state, (uint8_t)s[i]);
+        uint32_t next =
+            state == ENDED ? AU_DEAD : gn_grammar_au_step(m->grammar, state, (uint8_t)s[i]);
         if (next == AU_DEAD) {
-            status = au_status(m->grammar);
+            status = gn_grammar_au_status(m->grammar);
             if (status == GN_OK) {
                 status = gn_base_fail(GN_E_REFUSED, "grammar: byte %zu can't come here", i);
             }
@@ -220,16 +221,16 @@ gn_status gn_matcher_forced(gn_matcher *m, size_t limit, gn_buf *out)
         return GN_OK;
     }
     lock(m);
-    gn_status status = au_status(m->grammar);
+    gn_status status = gn_grammar_au_status(m->grammar);
     uint32_t state = m->state;
     for (size_t i = 0; i < limit && status == GN_OK; i++) {
         int byte = only_byte(m->grammar, state);
         if (byte < 0) {
-            status = au_status(m->grammar);
+            status = gn_grammar_au_status(m->grammar);
             break;
         }
-        state = au_step(m->grammar, state, (uint8_t)byte);
-        status = au_status(m->grammar);
+        state = gn_grammar_au_step(m->grammar, state, (uint8_t)byte);
+        status = gn_grammar_au_status(m->grammar);
         if (status == GN_OK) {
             status = gn_buf_putc(out, (char)byte);
         }
@@ -253,7 +254,7 @@ static uint64_t best_step(gn_grammar *g, uint32_t state, uint8_t *byte)
                 continue;
             }
             last = row[b];
-            uint64_t cost = au_cost(g, (au_config){last, c.frame});
+            uint64_t cost = gn_grammar_au_cost(g, (au_config){last, c.frame});
             if (cost < best) {
                 best = cost;
                 *byte = b;
@@ -270,13 +271,13 @@ gn_status gn_matcher_shortest(gn_matcher *m, gn_buf *out)
     }
     lock(m);
     gn_grammar *g = m->grammar;
-    gn_status status = au_status(g);
+    gn_status status = gn_grammar_au_status(g);
     uint32_t state = m->state;
     uint64_t before = IR_NEVER;
     while (status == GN_OK && !g->states[state].may_end) {
         uint8_t byte = 0;
         uint64_t cost = best_step(g, state, &byte);
-        status = au_status(g);
+        status = gn_grammar_au_status(g);
         if (status == GN_OK && cost >= before) {
             status =
                 gn_base_fail(GN_E_LIMIT, "grammar: its shortest end is beyond what is counted");
@@ -285,8 +286,8 @@ gn_status gn_matcher_shortest(gn_matcher *m, gn_buf *out)
             break;
         }
         before = cost;
-        state = au_step(g, state, byte);
-        status = state == AU_DEAD ? au_status(g) : GN_OK;
+        state = gn_grammar_au_step(g, state, byte);
+        status = state == AU_DEAD ? gn_grammar_au_status(g) : GN_OK;
         if (state == AU_DEAD) {
             status = status != GN_OK ? status : gn_base_fail(GN_E_STATE, "grammar: no way to end");
             break;

@@ -15,7 +15,7 @@
 #define DEFAULT_NODES (1u << 20)
 #define MAX_ROWS      (1u << 16)
 
-gn_re re_fail(gn_re_pool *pool, gn_status status, const char *message)
+gn_re gn_grammar_re_fail(gn_re_pool *pool, gn_status status, const char *message)
 {
     if (pool->status == GN_OK) {
         pool->status = status;
@@ -24,9 +24,9 @@ gn_re re_fail(gn_re_pool *pool, gn_status status, const char *message)
     return GN_RE_NONE;
 }
 
-gn_re re_nomem(gn_re_pool *pool)
+gn_re gn_grammar_re_nomem(gn_re_pool *pool)
 {
-    return re_fail(pool, GN_E_NOMEM, "out of memory");
+    return gn_grammar_re_fail(pool, GN_E_NOMEM, "out of memory");
 }
 
 gn_status gn_grammar_re_status(const gn_re_pool *pool)
@@ -91,7 +91,7 @@ static bool grow(gn_re_pool *pool, void **array, uint32_t *cap, size_t need, siz
     want = want < need ? need : want;
     void *more = want <= UINT32_MAX / 2 ? gn_realloc_array(*array, want, bytes) : NULL;
     if (more == NULL) {
-        re_nomem(pool);
+        gn_grammar_re_nomem(pool);
         return false;
     }
     *array = more;
@@ -99,13 +99,13 @@ static bool grow(gn_re_pool *pool, void **array, uint32_t *cap, size_t need, siz
     return true;
 }
 
-bool re_push(gn_re_pool *pool, re_vec *vec, uint32_t value)
+bool gn_grammar_re_push(gn_re_pool *pool, re_vec *vec, uint32_t value)
 {
     if (vec->n == vec->cap) {
         size_t cap = vec->cap != 0 ? 2 * vec->cap : 64;
         uint32_t *more = cap <= UINT32_MAX / 2 ? gn_realloc_array(vec->v, cap, sizeof *more) : NULL;
         if (more == NULL) {
-            re_nomem(pool);
+            gn_grammar_re_nomem(pool);
             return false;
         }
         vec->v = more;
@@ -177,7 +177,7 @@ static bool rehash(gn_re_pool *pool)
     uint32_t cap = pool->table_cap * 2;
     uint32_t *table = gn_calloc(cap, sizeof *table);
     if (table == NULL) {
-        re_nomem(pool);
+        gn_grammar_re_nomem(pool);
         return false;
     }
     for (uint32_t id = 2; id < pool->n_nodes; id++) {
@@ -282,7 +282,7 @@ static void derive_facts(const gn_re_pool *pool, re_node *n)
     }
 }
 
-gn_re re_intern(gn_re_pool *pool, re_node n)
+gn_re gn_grammar_re_intern(gn_re_pool *pool, re_node n)
 {
     if (pool->status != GN_OK) {
         return GN_RE_NONE;
@@ -296,7 +296,8 @@ gn_re re_intern(gn_re_pool *pool, re_node n)
         }
     }
     if (pool->n_nodes >= pool->max_nodes) {
-        return re_fail(pool, GN_E_LIMIT, "the grammar's automaton needs too many states");
+        return gn_grammar_re_fail(pool, GN_E_LIMIT,
+                                  "the grammar's automaton needs too many states");
     }
     if (!grow(pool, (void **)&pool->nodes, &pool->cap_nodes, (size_t)pool->n_nodes + 1,
               sizeof *pool->nodes)) {
@@ -304,7 +305,7 @@ gn_re re_intern(gn_re_pool *pool, re_node n)
     }
     derive_facts(pool, &n);
     if (n.depth > RE_DEPTH_MAX) {
-        return re_fail(pool, GN_E_LIMIT, "a regular expression is nested too deeply");
+        return gn_grammar_re_fail(pool, GN_E_LIMIT, "a regular expression is nested too deeply");
     }
     uint32_t id = pool->n_nodes++;
     pool->nodes[id] = n;
@@ -326,7 +327,8 @@ static gn_re lit(gn_re_pool *pool, const char *s, size_t len)
     }
     memcpy(pool->text + pool->n_text, s, len);
     uint32_t before = pool->n_nodes;
-    gn_re id = re_intern(pool, (re_node){.kind = RE_LIT, .a = pool->n_text, .b = (uint32_t)len});
+    gn_re id = gn_grammar_re_intern(
+        pool, (re_node){.kind = RE_LIT, .a = pool->n_text, .b = (uint32_t)len});
     if (pool->n_nodes != before) {
         pool->n_text += (uint32_t)len;
     }
@@ -355,7 +357,7 @@ gn_re gn_grammar_re_set(gn_re_pool *pool, const gn_re_set *set)
     }
     pool->sets[pool->n_sets] = *set;
     uint32_t before = pool->n_nodes;
-    gn_re id = re_intern(pool, (re_node){.kind = RE_SET, .a = pool->n_sets});
+    gn_re id = gn_grammar_re_intern(pool, (re_node){.kind = RE_SET, .a = pool->n_sets});
     pool->n_sets += pool->n_nodes != before;
     return id;
 }
@@ -390,14 +392,14 @@ static gn_re cat2(gn_re_pool *pool, gn_re a, gn_re b)
         gn_re rest = nb->kind == RE_CAT ? nb->b : GN_RE_EPS;
         return cat2(pool, lit(pool, joined, na->b + head->b), rest);
     }
-    return re_intern(pool, (re_node){.kind = RE_CAT, .a = a, .b = b});
+    return gn_grammar_re_intern(pool, (re_node){.kind = RE_CAT, .a = a, .b = b});
 }
 
 gn_re gn_grammar_re_cat(gn_re_pool *pool, gn_re a, gn_re b)
 {
     size_t mark = pool->scratch.n;
     while (re_at(pool, a)->kind == RE_CAT) {
-        if (!re_push(pool, &pool->scratch, re_at(pool, a)->a)) {
+        if (!gn_grammar_re_push(pool, &pool->scratch, re_at(pool, a)->a)) {
             return GN_RE_NONE;
         }
         a = re_at(pool, a)->b;
@@ -427,7 +429,7 @@ static bool flatten(gn_re_pool *pool, re_kind kind, size_t mark)
         }
         pool->scratch.v[i] = pool->lists.v[n.a];
         for (uint32_t k = 1; k < n.b; k++) {
-            if (!re_push(pool, &pool->scratch, pool->lists.v[n.a + k])) {
+            if (!gn_grammar_re_push(pool, &pool->scratch, pool->lists.v[n.a + k])) {
                 return false;
             }
         }
@@ -479,7 +481,7 @@ static void merge_sets(gn_re_pool *pool, re_kind kind, size_t mark)
     }
     pool->scratch.n = out;
     gn_re merged = gn_grammar_re_set(pool, &sum);
-    (void)re_push(pool, &pool->scratch, merged);
+    (void)gn_grammar_re_push(pool, &pool->scratch, merged);
 }
 
 /* Drop what changes nothing, and find what decides all; true: *result is the node. */
@@ -528,7 +530,7 @@ static bool absorb(gn_re_pool *pool, re_kind kind, size_t mark, gn_re *result)
         return true;
     }
     if (kind == RE_ALT && eps && !others_nullable) {
-        (void)re_push(pool, &pool->scratch, GN_RE_EPS);
+        (void)gn_grammar_re_push(pool, &pool->scratch, GN_RE_EPS);
     }
     return false;
 }
@@ -554,7 +556,7 @@ static void sort_unique(gn_re_pool *pool, size_t mark)
     pool->scratch.n = mark + out;
 }
 
-gn_re re_join(gn_re_pool *pool, re_kind kind, size_t mark)
+gn_re gn_grammar_re_join(gn_re_pool *pool, re_kind kind, size_t mark)
 {
     gn_re result = GN_RE_NONE;
     if (pool->status != GN_OK || !flatten(pool, kind, mark) || absorb(pool, kind, mark, &result) ||
@@ -575,13 +577,13 @@ gn_re re_join(gn_re_pool *pool, re_kind kind, size_t mark)
     } else {
         size_t at = pool->lists.n;
         for (size_t i = 0; i < n; i++) {
-            if (!re_push(pool, &pool->lists, pool->scratch.v[mark + i])) {
+            if (!gn_grammar_re_push(pool, &pool->lists, pool->scratch.v[mark + i])) {
                 break;
             }
         }
         uint32_t before = pool->n_nodes;
-        result =
-            re_intern(pool, (re_node){.kind = (uint8_t)kind, .a = (uint32_t)at, .b = (uint32_t)n});
+        result = gn_grammar_re_intern(
+            pool, (re_node){.kind = (uint8_t)kind, .a = (uint32_t)at, .b = (uint32_t)n});
         if (pool->n_nodes == before) {
             pool->lists.n = at;
         }
@@ -589,7 +591,7 @@ gn_re re_join(gn_re_pool *pool, re_kind kind, size_t mark)
     pool->scratch.n = mark;
     if (kind == RE_AND && pool->status == GN_OK && re_at(pool, result)->flags & RE_TAGGED &&
         n > 1) {
-        return re_fail(pool, GN_E_ARG, "a tag stands under an intersection");
+        return gn_grammar_re_fail(pool, GN_E_ARG, "a tag stands under an intersection");
     }
     return result;
 }
@@ -598,14 +600,14 @@ static gn_re join(gn_re_pool *pool, re_kind kind, const gn_re *list, size_t n)
 {
     size_t mark = pool->scratch.n;
     for (size_t i = 0; i < n; i++) {
-        if (!re_push(pool, &pool->scratch, list[i])) {
+        if (!gn_grammar_re_push(pool, &pool->scratch, list[i])) {
             return GN_RE_NONE;
         }
     }
     if (n == 0) {
         return kind == RE_ALT ? GN_RE_NONE : gn_grammar_re_not(pool, GN_RE_NONE);
     }
-    return re_join(pool, kind, mark);
+    return gn_grammar_re_join(pool, kind, mark);
 }
 
 gn_re gn_grammar_re_alt(gn_re_pool *pool, const gn_re *list, size_t n)
@@ -625,9 +627,9 @@ gn_re gn_grammar_re_not(gn_re_pool *pool, gn_re a)
         return n->a;
     }
     if (n->flags & RE_TAGGED) {
-        return re_fail(pool, GN_E_ARG, "a tag stands under a complement");
+        return gn_grammar_re_fail(pool, GN_E_ARG, "a tag stands under a complement");
     }
-    return re_intern(pool, (re_node){.kind = RE_NOT, .a = a});
+    return gn_grammar_re_intern(pool, (re_node){.kind = RE_NOT, .a = a});
 }
 
 gn_re gn_grammar_re_repeat(gn_re_pool *pool, gn_re a, uint32_t min, uint32_t max)
@@ -640,7 +642,7 @@ gn_re gn_grammar_re_repeat(gn_re_pool *pool, gn_re a, uint32_t min, uint32_t max
     }
     const re_node *n = re_at(pool, a);
     if (n->flags & RE_TAGGED) {
-        return re_fail(pool, GN_E_ARG, "a tag stands under a repeat");
+        return gn_grammar_re_fail(pool, GN_E_ARG, "a tag stands under a repeat");
     }
     if (n->flags & RE_NULLABLE) {
         min = 0;
@@ -655,18 +657,18 @@ gn_re gn_grammar_re_repeat(gn_re_pool *pool, gn_re a, uint32_t min, uint32_t max
     if (min == 0 && max == 1 && n->flags & RE_NULLABLE) {
         return a;
     }
-    return re_intern(pool, (re_node){.kind = RE_REP, .a = a, .b = min, .c = max});
+    return gn_grammar_re_intern(pool, (re_node){.kind = RE_REP, .a = a, .b = min, .c = max});
 }
 
 gn_re gn_grammar_re_tag(gn_re_pool *pool, uint32_t tag)
 {
-    return re_intern(pool, (re_node){.kind = RE_TAG, .a = tag});
+    return gn_grammar_re_intern(pool, (re_node){.kind = RE_TAG, .a = tag});
 }
 
 gn_re gn_grammar_re_multiple(gn_re_pool *pool, uint64_t step, uint32_t scale)
 {
     if (step == 0 || step > (uint64_t)1 << 40 || scale > 18) {
-        return re_fail(pool, GN_E_LIMIT, "multipleOf: the step has too many digits");
+        return gn_grammar_re_fail(pool, GN_E_LIMIT, "multipleOf: the step has too many digits");
     }
     uint32_t at = 0;
     while (at < pool->n_steps && (pool->steps[at].step != step || pool->steps[at].scale != scale)) {
@@ -679,7 +681,7 @@ gn_re gn_grammar_re_multiple(gn_re_pool *pool, uint64_t step, uint32_t scale)
         }
         pool->steps[pool->n_steps++] = (re_step){step, scale};
     }
-    return re_intern(pool, (re_node){.kind = RE_MULT, .a = at});
+    return gn_grammar_re_intern(pool, (re_node){.kind = RE_MULT, .a = at});
 }
 
 bool gn_grammar_re_nullable(const gn_re_pool *pool, gn_re a)
@@ -692,7 +694,7 @@ bool gn_grammar_re_has_tag(const gn_re_pool *pool, gn_re a)
     return (re_at(pool, a)->flags & RE_TAGGED) != 0;
 }
 
-bool re_write(const gn_re_pool *pool, gn_re a, gn_buf *out, size_t limit)
+bool gn_grammar_re_write(const gn_re_pool *pool, gn_re a, gn_buf *out, size_t limit)
 {
     for (;;) {
         const re_node *n = re_at(pool, a);
@@ -717,7 +719,7 @@ bool re_write(const gn_re_pool *pool, gn_re a, gn_buf *out, size_t limit)
         }
         switch (n->kind) {
         case RE_CAT:
-            if (!re_write(pool, n->a, out, limit)) {
+            if (!gn_grammar_re_write(pool, n->a, out, limit)) {
                 return false;
             }
             a = n->b;
@@ -727,7 +729,7 @@ bool re_write(const gn_re_pool *pool, gn_re a, gn_buf *out, size_t limit)
         case RE_ALT:
         case RE_AND:
             for (uint32_t i = 0; i < n->b; i++) {
-                if (!re_write(pool, pool->lists.v[n->a + i], out, limit)) {
+                if (!gn_grammar_re_write(pool, pool->lists.v[n->a + i], out, limit)) {
                     return false;
                 }
             }

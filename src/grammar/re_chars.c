@@ -51,7 +51,7 @@ static bool normal_form(gn_re_pool *pool, const gn_re_range *in, size_t n, bool 
     if (sorted == NULL || out->v == NULL) {
         gn_free(sorted);
         gn_free(out->v);
-        (void)re_nomem(pool);
+        (void)gn_grammar_re_nomem(pool);
         return false;
     }
     if (n > 0) {
@@ -253,7 +253,7 @@ static gn_re escaped_bmp(gn_re_pool *pool, const ranges *r)
     static const digit_code hex = {4, true};
     ranges part = {gn_alloc_array(r->n + 2, sizeof *part.v), 0};
     if (part.v == NULL) {
-        return re_nomem(pool);
+        return gn_grammar_re_nomem(pool);
     }
     for (size_t i = 0; i < r->n; i++) {
         uint32_t lo = r->v[i].lo;
@@ -305,7 +305,7 @@ static gn_re json_spellings(gn_re_pool *pool, const ranges *r)
                                      {'\f', 'f'}, {'\n', 'n'},  {'\r', 'r'}, {'\t', 't'}};
     ranges plain = {gn_alloc_array(r->n + 4, sizeof *plain.v), 0};
     if (plain.v == NULL) {
-        return re_nomem(pool);
+        return gn_grammar_re_nomem(pool);
     }
     gn_re sum = GN_RE_NONE;
     for (size_t i = 0; i < r->n; i++) {
@@ -361,10 +361,10 @@ gn_re gn_grammar_re_json_literal(gn_re_pool *pool, const char *s, size_t len)
             ranges r = {&self, 1};
             one = json_spellings(pool, &r);
         } else {
-            one = re_fail(pool, GN_E_FORMAT, "a text is not valid UTF-8");
+            one = gn_grammar_re_fail(pool, GN_E_FORMAT, "a text is not valid UTF-8");
             used = 1;
         }
-        if (!re_push(pool, &pool->scratch, one)) {
+        if (!gn_grammar_re_push(pool, &pool->scratch, one)) {
             return GN_RE_NONE;
         }
         at += used;

@@ -24,7 +24,7 @@ static gn_re derive_mult(gn_re_pool *pool, re_node n, uint8_t byte)
         n.d = 1 + s->scale;
     } else if (byte >= '0' && byte <= '9') {
         if (n.d == 1) { /* digits below the step must be zero */
-            return byte == '0' ? re_intern(pool, n) : GN_RE_NONE;
+            return byte == '0' ? gn_grammar_re_intern(pool, n) : GN_RE_NONE;
         }
         rem = (rem * 10 + (byte - '0')) % s->step;
         n.d -= n.d != 0;
@@ -33,7 +33,7 @@ static gn_re derive_mult(gn_re_pool *pool, re_node n, uint8_t byte)
     }
     n.b = (uint32_t)rem;
     n.c = (uint32_t)(rem >> 32);
-    return re_intern(pool, n);
+    return gn_grammar_re_intern(pool, n);
 }
 
 static gn_re derive_lit(gn_re_pool *pool, re_node n, uint8_t byte)
@@ -45,7 +45,7 @@ static gn_re derive_lit(gn_re_pool *pool, re_node n, uint8_t byte)
         return GN_RE_EPS;
     }
     /* The rest of a literal is in the text already. */
-    return re_intern(pool, (re_node){.kind = RE_LIT, .a = n.a + 1, .b = n.b - 1});
+    return gn_grammar_re_intern(pool, (re_node){.kind = RE_LIT, .a = n.a + 1, .b = n.b - 1});
 }
 
 /* The derivative of a concatenation, along its right spine while what stands before is nullable. */
@@ -57,14 +57,14 @@ static gn_re derive_cat(gn_re_pool *pool, gn_re a, uint8_t byte)
         if (n.kind != RE_CAT) {
             gn_re last = derive(pool, a, byte);
             if (last != GN_RE_NONE) {
-                (void)re_push(pool, &pool->scratch, last);
+                (void)gn_grammar_re_push(pool, &pool->scratch, last);
             }
             break;
         }
         gn_re head = derive(pool, n.a, byte);
         if (head != GN_RE_NONE) {
             head = gn_grammar_re_cat(pool, head, n.b);
-            (void)re_push(pool, &pool->scratch, head);
+            (void)gn_grammar_re_push(pool, &pool->scratch, head);
         }
         if ((re_at(pool, n.a)->flags & RE_NULLABLE) == 0) {
             break;
@@ -77,7 +77,7 @@ static gn_re derive_cat(gn_re_pool *pool, gn_re a, uint8_t byte)
         pool->scratch.n = mark;
         return re;
     }
-    return re_join(pool, RE_ALT, mark);
+    return gn_grammar_re_join(pool, RE_ALT, mark);
 }
 
 /* Can a text of the node begin with the byte, as far as a look at its head tells? */
@@ -106,14 +106,14 @@ static gn_re derive_list(gn_re_pool *pool, re_node n, uint8_t byte)
             }
             continue;
         }
-        if (!re_push(pool, &pool->scratch, d)) {
+        if (!gn_grammar_re_push(pool, &pool->scratch, d)) {
             return GN_RE_NONE;
         }
     }
     if (pool->scratch.n == mark) {
         return GN_RE_NONE;
     }
-    return re_join(pool, n.kind, mark);
+    return gn_grammar_re_join(pool, n.kind, mark);
 }
 
 static gn_re derive(gn_re_pool *pool, gn_re a, uint8_t byte)
@@ -143,7 +143,7 @@ static gn_re derive(gn_re_pool *pool, gn_re a, uint8_t byte)
     }
 }
 
-gn_re re_derive_once(gn_re_pool *pool, gn_re a, uint8_t byte)
+gn_re gn_grammar_re_derive_once(gn_re_pool *pool, gn_re a, uint8_t byte)
 {
     return derive(pool, a, byte);
 }
@@ -206,7 +206,7 @@ static void split_firsts(const gn_re_pool *pool, gn_re a, classes *c)
 static gn_re *new_row(gn_re_pool *pool, uint32_t *index)
 {
     if (pool->n_rows >= pool->max_rows) {
-        (void)re_fail(pool, GN_E_LIMIT, "the grammar's automaton needs too many states");
+        (void)gn_grammar_re_fail(pool, GN_E_LIMIT, "the grammar's automaton needs too many states");
         return NULL;
     }
     uint32_t chunk = pool->n_rows / RE_ROWS_CHUNK;
@@ -215,7 +215,7 @@ static gn_re *new_row(gn_re_pool *pool, uint32_t *index)
             uint32_t cap = chunk != 0 ? 2 * chunk : 16;
             gn_re **more = gn_realloc_array(pool->row_chunks, cap, sizeof *more);
             if (more == NULL) {
-                (void)re_nomem(pool);
+                (void)gn_grammar_re_nomem(pool);
                 return NULL;
             }
             pool->row_chunks = more;
@@ -223,7 +223,7 @@ static gn_re *new_row(gn_re_pool *pool, uint32_t *index)
         }
         pool->row_chunks[chunk] = gn_alloc_array(RE_ROWS_CHUNK, 256 * sizeof(gn_re));
         if (pool->row_chunks[chunk] == NULL) {
-            (void)re_nomem(pool);
+            (void)gn_grammar_re_nomem(pool);
             return NULL;
         }
     }
@@ -311,16 +311,18 @@ static bool add_edges(gn_re_pool *pool, explored *e, uint32_t from)
         uint32_t *slot = find_state(e, last);
         if (*slot == 0) {
             if (e->states.n >= EXPLORE_MAX) {
-                (void)re_fail(pool, GN_E_LIMIT,
-                              "an intersection, complement or multiple needs too many states");
+                (void)gn_grammar_re_fail(
+                    pool, GN_E_LIMIT,
+                    "an intersection, complement or multiple needs too many states");
                 return false;
             }
-            if (!re_push(pool, &e->states, last)) {
+            if (!gn_grammar_re_push(pool, &e->states, last)) {
                 return false;
             }
             *slot = (uint32_t)e->states.n;
         }
-        if (!re_push(pool, &e->edges, from) || !re_push(pool, &e->edges, *slot - 1)) {
+        if (!gn_grammar_re_push(pool, &e->edges, from) ||
+            !gn_grammar_re_push(pool, &e->edges, *slot - 1)) {
             return false;
         }
     }
@@ -363,7 +365,7 @@ static void explore(gn_re_pool *pool, gn_re a)
 {
     explored e = {.cap = 65536};
     e.index = gn_calloc(e.cap, sizeof *e.index);
-    bool ok = e.index != NULL && re_push(pool, &e.states, a);
+    bool ok = e.index != NULL && gn_grammar_re_push(pool, &e.states, a);
     if (ok) {
         *find_state(&e, a) = 0;
         uint32_t i = (a * 0x9e3779b1u) & (e.cap - 1);
@@ -378,10 +380,10 @@ static void explore(gn_re_pool *pool, gn_re a)
             measure(pool, &e, head, head + 2 * e.states.n, head + e.states.n);
             gn_free(head);
         } else {
-            (void)re_nomem(pool);
+            (void)gn_grammar_re_nomem(pool);
         }
     } else if (pool->status == GN_OK) {
-        (void)re_nomem(pool);
+        (void)gn_grammar_re_nomem(pool);
     }
     gn_free(e.index);
     gn_free(e.states.v);

@@ -69,21 +69,21 @@ struct gn_re_pool {
     char message[200];
 };
 
-gn_re re_fail(gn_re_pool *pool, gn_status status, const char *message);
-gn_re re_nomem(gn_re_pool *pool);
-bool re_push(gn_re_pool *pool, re_vec *vec, uint32_t value);
+gn_re gn_grammar_re_fail(gn_re_pool *pool, gn_status status, const char *message);
+gn_re gn_grammar_re_nomem(gn_re_pool *pool);
+bool gn_grammar_re_push(gn_re_pool *pool, re_vec *vec, uint32_t value);
 /* The node equal to `n` (lists compared by content), made where there is none. */
-gn_re re_intern(gn_re_pool *pool, re_node n);
+gn_re gn_grammar_re_intern(gn_re_pool *pool, re_node n);
 /* ALT or AND of scratch[mark ..], which is taken off. */
-gn_re re_join(gn_re_pool *pool, re_kind kind, size_t mark);
+gn_re gn_grammar_re_join(gn_re_pool *pool, re_kind kind, size_t mark);
 
 /* One derivative, dead states not looked for. */
-gn_re re_derive_once(gn_re_pool *pool, gn_re a, uint8_t byte);
+gn_re gn_grammar_re_derive_once(gn_re_pool *pool, gn_re a, uint8_t byte);
 /* The texts t such that 0xFE t 0xFF matches. */
-gn_re re_between_anchors(gn_re_pool *pool, gn_re a);
+gn_re gn_grammar_re_between_anchors(gn_re_pool *pool, gn_re a);
 /* Append the expression written out, the same for equal expressions of any pool; false: over `limit` bytes, or
  * out of memory. */
-bool re_write(const gn_re_pool *pool, gn_re a, gn_buf *out, size_t limit);
+bool gn_grammar_re_write(const gn_re_pool *pool, gn_re a, gn_buf *out, size_t limit);
 
 static inline const re_node *re_at(const gn_re_pool *pool, gn_re a)
 {

@@ -9,11 +9,11 @@ static gn_re map_list(gn_re_pool *pool, re_node n, gn_re (*map)(gn_re_pool *, gn
 {
     size_t mark = pool->scratch.n;
     for (uint32_t i = 0; i < n.b; i++) {
-        if (!re_push(pool, &pool->scratch, map(pool, pool->lists.v[n.a + i]))) {
+        if (!gn_grammar_re_push(pool, &pool->scratch, map(pool, pool->lists.v[n.a + i]))) {
             return GN_RE_NONE;
         }
     }
-    return re_join(pool, n.kind, mark);
+    return gn_grammar_re_join(pool, n.kind, mark);
 }
 
 static gn_re erase(gn_re_pool *pool, gn_re a)
@@ -38,7 +38,7 @@ static gn_re erase(gn_re_pool *pool, gn_re a)
     case RE_CAT: {
         size_t mark = pool->scratch.n;
         for (; n.kind == RE_CAT; a = n.b, n = *re_at(pool, a)) {
-            if (!re_push(pool, &pool->scratch, erase(pool, n.a))) {
+            if (!gn_grammar_re_push(pool, &pool->scratch, erase(pool, n.a))) {
                 return GN_RE_NONE;
             }
         }
@@ -63,8 +63,9 @@ static gn_re before_end(gn_re_pool *pool, gn_re a)
     switch (n.kind) {
     case RE_LIT:
         return (uint8_t)pool->text[n.a + n.b - 1] != 0xff ? GN_RE_NONE
-               : n.b == 1                                 ? GN_RE_EPS
-                          : re_intern(pool, (re_node){.kind = RE_LIT, .a = n.a, .b = n.b - 1});
+               : n.b == 1
+                   ? GN_RE_EPS
+                   : gn_grammar_re_intern(pool, (re_node){.kind = RE_LIT, .a = n.a, .b = n.b - 1});
     case RE_SET: return gn_re_set_has(&pool->sets[n.a], 0xff) ? GN_RE_EPS : GN_RE_NONE;
     case RE_CAT: {
         gn_re pair[2] = {gn_grammar_re_cat(pool, n.a, before_end(pool, n.b)), GN_RE_NONE};
@@ -98,10 +99,11 @@ static bool too_long(const gn_re_pool *pool, gn_re a, uint32_t left)
     return false;
 }
 
-gn_re re_between_anchors(gn_re_pool *pool, gn_re a)
+gn_re gn_grammar_re_between_anchors(gn_re_pool *pool, gn_re a)
 {
     if (too_long(pool, a, 4096)) {
-        return re_fail(pool, GN_E_LIMIT, "a regular expression with anchors inside is too long");
+        return gn_grammar_re_fail(pool, GN_E_LIMIT,
+                                  "a regular expression with anchors inside is too long");
     }
-    return erase(pool, before_end(pool, re_derive_once(pool, a, 0xfe)));
+    return erase(pool, before_end(pool, gn_grammar_re_derive_once(pool, a, 0xfe)));
 }

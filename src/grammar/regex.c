@@ -603,7 +603,7 @@ static gn_status parse_seq(parser *p, bool top, gn_re *out)
         if (status == GN_OK) {
             status = parse_repeats(p, &re);
         }
-        if (status == GN_OK && !re_push(pool, &pool->scratch, re)) {
+        if (status == GN_OK && !gn_grammar_re_push(pool, &pool->scratch, re)) {
             status = gn_grammar_re_status(pool);
         }
     }
@@ -629,7 +629,7 @@ static gn_status parse_alt(parser *p, bool top, gn_re *out)
     do {
         gn_re one = GN_RE_NONE;
         status = parse_seq(p, top, &one);
-        if (status == GN_OK && !re_push(pool, &pool->scratch, one)) {
+        if (status == GN_OK && !gn_grammar_re_push(pool, &pool->scratch, one)) {
             status = gn_grammar_re_status(pool);
         }
     } while (status == GN_OK && take(p, "|"));
@@ -637,7 +637,7 @@ static gn_status parse_alt(parser *p, bool top, gn_re *out)
         pool->scratch.n = mark;
         return status;
     }
-    *out = re_join(pool, RE_ALT, mark);
+    *out = gn_grammar_re_join(pool, RE_ALT, mark);
     return gn_grammar_re_status(pool);
 }
 
@@ -649,7 +649,7 @@ gn_status gn_grammar_regex_parse(gn_re_pool *pool, const char *text, size_t len,
     gn_re re = GN_RE_NONE;
     GN_TRY(parse_alt(&p, true, &re));
     GN_REQUIRE(!more(&p), GN_E_FORMAT, "regex: byte %zu: found ), expected the end", p.at);
-    *out = re_between_anchors(pool, re);
+    *out = gn_grammar_re_between_anchors(pool, re);
     return gn_grammar_re_status(pool);
 }
 

@@ -23,8 +23,8 @@
 #endif
 
 static const kc_checker *const families[] = {
-    kc_act_checkers,    kc_attention_checkers, kc_paged_checkers, kc_dot_checkers,  kc_norm_checkers,
-    kc_packed_checkers, kc_quant_checkers,     kc_rope_checkers, kc_vec_checkers,
+    kc_act_checkers,    kc_attention_checkers, kc_paged_checkers, kc_dot_checkers, kc_norm_checkers,
+    kc_packed_checkers, kc_quant_checkers,     kc_rope_checkers,  kc_vec_checkers,
 };
 
 /* In the order of kernels.inc. A variant's class is that of its op, the row of "ref" before it. */

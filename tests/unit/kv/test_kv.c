@@ -29,7 +29,8 @@ static void test_layout(void **state)
     for (uint32_t layer = 0; layer < 3; layer++) {
         for (uint32_t value = 0; value < 2; value++) {
             for (uint32_t head = 0; head < 2; head++) {
-                assert_ptr_equal(gn_kv_block(pool, page, layer, value, head), base + index++ * rows);
+                assert_ptr_equal(gn_kv_block(pool, page, layer, value, head),
+                                 base + index++ * rows);
             }
         }
     }
