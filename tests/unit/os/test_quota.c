@@ -3,54 +3,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "os/quota.h"
-
-static char root[] = "/tmp/gn_quota_XXXXXX";
-
-/* Write text to root/path, its folders made. */
-static void put(const char *path, const char *text)
-{
-    char full[512];
-    (void)snprintf(full, sizeof full, "%s/%s", root, path);
-    for (char *p = strchr(full + sizeof root, '/'); p != NULL; p = strchr(p + 1, '/')) {
-        *p = '\0';
-        (void)mkdir(full, 0755);
-        *p = '/';
-    }
-    FILE *f = fopen(full, "we");
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0);
-    assert_int_equal(fclose(f), 0);
-}
+#include "tests/unit/os/groups.h"
 
 static int quota(const char *cgroup)
 {
-    put("self", cgroup);
-    char file[512];
-    (void)snprintf(file, sizeof file, "%s/self", root);
-    return gn_os_cpu_quota(file, root);
-}
-
-static int make_root(void **state)
-{
-    (void)state;
-    return mkdtemp(root) == NULL;
-}
-
-static int remove_root(void **state)
-{
-    (void)state;
-    char command[64];
-    (void)snprintf(command, sizeof command, "rm -r %s", root);
-    return system(command);
+    return gn_os_cpu_quota(self_in(cgroup), root);
 }
 
 static void test_v2(void **state)
