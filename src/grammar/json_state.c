@@ -177,6 +177,30 @@ static bool may_come(const gn_ir_builder *b, const ir_object *o, ir_place p, uin
     return ok;
 }
 
+/* What may come at a place of an object or array whose next members or items are `more`: behind the opening
+ * bracket or a comma as the style has it, or the closing bracket where it may end. */
+static gn_re around(gn_re_pool *pool, const gn_ir_json_style *style, const char brackets[2],
+                    bool open, gn_re more, bool may_end)
+{
+    if (!open) {
+        more = gn_grammar_re_cat(pool, style->comma, more);
+    }
+    gn_re close = GN_RE_NONE;
+    if (may_end) {
+        gn_re end = gn_grammar_re_cat(pool, gn_grammar_re_literal(pool, brackets + 1, 1),
+                                      gn_grammar_re_tag(pool, IR_TAG_CLOSE));
+        close = gn_grammar_re_cat(pool, open ? GN_RE_EPS : style->close_pad, end);
+    }
+    gn_re both[2] = {more, close};
+    gn_re next = gn_grammar_re_alt(pool, both, 2);
+    if (!open) {
+        return next;
+    }
+    gn_re start =
+        gn_grammar_re_cat(pool, gn_grammar_re_literal(pool, brackets, 1), style->open_pad);
+    return gn_grammar_re_cat(pool, start, next);
+}
+
 gn_re gn_grammar_ir_object_next(const gn_ir_builder *b, const ir_object *o, ir_place p, bool open)
 {
     gn_re_pool *pool = b->pool;
@@ -197,23 +221,7 @@ gn_re gn_grammar_ir_object_next(const gn_ir_builder *b, const ir_object *o, ir_p
         }
     }
     gn_re keys = gn_grammar_re_join(pool, RE_ALT, mark);
-    if (!open) {
-        keys = gn_grammar_re_cat(pool, o->style.comma, keys);
-    }
-    gn_re close = GN_RE_NONE;
-    if (!must && p.count >= o->min_props) {
-        gn_re pad = open ? GN_RE_EPS : o->style.close_pad;
-        close = gn_grammar_re_cat(pool, pad,
-                                  gn_grammar_re_cat(pool, gn_grammar_re_literal(pool, "}", 1),
-                                                    gn_grammar_re_tag(pool, IR_TAG_CLOSE)));
-    }
-    gn_re both[2] = {keys, close};
-    gn_re next = gn_grammar_re_alt(pool, both, 2);
-    if (!open) {
-        return next;
-    }
-    gn_re start = gn_grammar_re_cat(pool, gn_grammar_re_literal(pool, "{", 1), o->style.open_pad);
-    return gn_grammar_re_cat(pool, start, next);
+    return around(pool, &o->style, "{}", open, keys, !must && p.count >= o->min_props);
 }
 
 /* ---- Arrays ------------------------------------------------------------------------------------------ */
@@ -346,22 +354,6 @@ gn_re gn_grammar_ir_array_next(const gn_ir_builder *b, const ir_array *a, ir_pla
             more = gn_grammar_re_tag(pool, 0);
         }
     }
-    if (!open) {
-        more = gn_grammar_re_cat(pool, a->style.comma, more);
-    }
-    gn_re close = GN_RE_NONE;
     bool enough = n_items >= a->min_items && (a->unique != NULL || p.count >= a->min_matching);
-    if (enough) {
-        gn_re pad = open ? GN_RE_EPS : a->style.close_pad;
-        close = gn_grammar_re_cat(pool, pad,
-                                  gn_grammar_re_cat(pool, gn_grammar_re_literal(pool, "]", 1),
-                                                    gn_grammar_re_tag(pool, IR_TAG_CLOSE)));
-    }
-    gn_re both[2] = {more, close};
-    gn_re next = gn_grammar_re_alt(pool, both, 2);
-    if (!open) {
-        return next;
-    }
-    gn_re start = gn_grammar_re_cat(pool, gn_grammar_re_literal(pool, "[", 1), a->style.open_pad);
-    return gn_grammar_re_cat(pool, start, next);
+    return around(pool, &a->style, "[]", open, more, enough);
 }
