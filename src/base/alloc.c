@@ -86,6 +86,20 @@ void *gn_realloc_array(void *p, size_t n, size_t bytes)
     return q;
 }
 
+void *gn_grow_array(void *p, size_t *cap, size_t n, size_t bytes)
+{
+    if (n <= *cap && p != NULL) {
+        return p;
+    }
+    size_t more = *cap <= SIZE_MAX / 2 && 2 * *cap > n ? 2 * *cap : n;
+    more = more > 16 ? more : 16;
+    void *grown = gn_realloc_array(p, more, bytes);
+    if (grown != NULL) {
+        *cap = more;
+    }
+    return grown;
+}
+
 void gn_free(void *p)
 {
     if (p != NULL) {

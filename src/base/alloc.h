@@ -12,7 +12,10 @@ void *gn_alloc(size_t bytes);                 /* uninitialised */
 void *gn_calloc(size_t n, size_t bytes);      /* zeroed; NULL where n * bytes overflows */
 void *gn_alloc_array(size_t n, size_t bytes); /* uninitialised; NULL where n * bytes overflows */
 void *gn_realloc_array(void *p, size_t n, size_t bytes); /* on NULL the old block stays valid */
-void gn_free(void *p);                                   /* NULL is fine */
+/* Room for n elements in a growing array of *cap: `p` as it is where it has it, else a larger block with
+ * *cap at least doubled. NULL: out of memory, block and *cap as before. */
+void *gn_grow_array(void *p, size_t *cap, size_t n, size_t bytes);
+void gn_free(void *p); /* NULL is fine */
 
 /* 64-byte aligned, for buffers that kernels read; give back with gn_free_aligned(). */
 void *gn_alloc_aligned(size_t n, size_t bytes);

@@ -95,15 +95,11 @@ static gn_status compile(const char *kind, const char *text, size_t len, result 
 
 static gn_status push_time(result *r, double us)
 {
-    if (r->n_masks == r->cap_masks) {
-        size_t cap = r->cap_masks != 0 ? 2 * r->cap_masks : 256;
-        double *more = gn_realloc_array(r->mask_us, cap, sizeof *more);
-        if (more == NULL) {
-            return gn_alloc_failed();
-        }
-        r->mask_us = more;
-        r->cap_masks = cap;
+    double *more = gn_grow_array(r->mask_us, &r->cap_masks, r->n_masks + 1, sizeof *more);
+    if (more == NULL) {
+        return gn_alloc_failed();
     }
+    r->mask_us = more;
     r->mask_us[r->n_masks++] = us;
     return GN_OK;
 }

@@ -190,16 +190,11 @@ static gn_status skip_array(reader *r, gn_gguf_type elem, uint64_t n)
 
 static gn_status grow(void **items, size_t *cap, size_t n, size_t bytes)
 {
-    if (n < *cap) {
-        return GN_OK;
-    }
-    size_t wanted = *cap != 0 ? *cap * 2 : 32;
-    void *p = gn_realloc_array(*items, wanted, bytes);
+    void *p = gn_grow_array(*items, cap, n + 1, bytes);
     if (p == NULL) {
         return gn_alloc_failed();
     }
     *items = p;
-    *cap = wanted;
     return GN_OK;
 }
 

@@ -58,15 +58,11 @@ static gn_status add(list *l, int folder, const char *name)
         !S_ISREG(st.st_mode)) {
         return GN_OK;
     }
-    if (l->n == l->cap) {
-        size_t cap = 2 * l->cap + 8;
-        gn_panel_cache_entry *grown = gn_realloc_array(l->v, cap, sizeof *grown);
-        if (grown == NULL) {
-            return gn_alloc_failed();
-        }
-        l->v = grown;
-        l->cap = cap;
+    gn_panel_cache_entry *grown = gn_grow_array(l->v, &l->cap, l->n + 1, sizeof *grown);
+    if (grown == NULL) {
+        return gn_alloc_failed();
     }
+    l->v = grown;
     gn_panel_cache_entry *entry = &l->v[l->n++];
     *entry = (gn_panel_cache_entry){.bytes = (uint64_t)st.st_blocks * 512,
                                     .used_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 +

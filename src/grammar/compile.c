@@ -18,7 +18,8 @@ typedef struct walk_item {
 
 typedef struct walk {
     walk_item *stack;
-    uint32_t n, cap;
+    uint32_t n;
+    size_t cap;
     gn_ir *order; /* children before parents, but for recursion */
     uint32_t n_order;
 } walk;
@@ -59,15 +60,11 @@ static bool child(const gn_ir_builder *b, gn_ir id, uint32_t k, bool left, gn_ir
 
 static gn_status push(walk *w, gn_ir_builder *b, gn_ir node)
 {
-    if (w->n == w->cap) {
-        uint32_t cap = w->cap != 0 ? 2 * w->cap : 64;
-        walk_item *more = gn_realloc_array(w->stack, cap, sizeof *more);
-        if (more == NULL) {
-            return gn_alloc_failed();
-        }
-        w->stack = more;
-        w->cap = cap;
+    walk_item *more = gn_grow_array(w->stack, &w->cap, (size_t)w->n + 1, sizeof *more);
+    if (more == NULL) {
+        return gn_alloc_failed();
     }
+    w->stack = more;
     w->stack[w->n++] = (walk_item){node, 0};
     b->nodes[node].mark |= 1;
     return GN_OK;

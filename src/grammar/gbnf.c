@@ -39,15 +39,11 @@ static gn_status fail_at(const parser *p, const char *what)
 
 static gn_status push(list *l, gn_ir node)
 {
-    if (l->n == l->cap) {
-        size_t cap = l->cap != 0 ? 2 * l->cap : 16;
-        gn_ir *more = gn_realloc_array(l->v, cap, sizeof *more);
-        if (more == NULL) {
-            return gn_alloc_failed();
-        }
-        l->v = more;
-        l->cap = cap;
+    gn_ir *more = gn_grow_array(l->v, &l->cap, l->n + 1, sizeof *more);
+    if (more == NULL) {
+        return gn_alloc_failed();
     }
+    l->v = more;
     l->v[l->n++] = node;
     return GN_OK;
 }
@@ -181,9 +177,8 @@ static gn_status parse_class(parser *p, gn_ir *out)
             p->at++;
             status = parse_char(p, &hi);
         }
-        if (status == GN_OK && n == cap) {
-            cap = cap != 0 ? 2 * cap : 16;
-            gn_re_range *more = gn_realloc_array(v, cap, sizeof *more);
+        if (status == GN_OK) {
+            gn_re_range *more = gn_grow_array(v, &cap, n + 1, sizeof *more);
             status = more != NULL ? GN_OK : gn_alloc_failed();
             v = more != NULL ? more : v;
         }

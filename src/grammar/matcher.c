@@ -112,15 +112,11 @@ gn_status gn_matcher_mask(gn_matcher *m, uint32_t *mask)
 
 static gn_status remember(gn_matcher *m, uint32_t next)
 {
-    if (m->n_before == m->cap_before) {
-        size_t cap = m->cap_before != 0 ? 2 * m->cap_before : 64;
-        uint32_t *more = gn_realloc_array(m->before, cap, sizeof *more);
-        if (more == NULL) {
-            return gn_alloc_failed();
-        }
-        m->before = more;
-        m->cap_before = cap;
+    uint32_t *more = gn_grow_array(m->before, &m->cap_before, m->n_before + 1, sizeof *more);
+    if (more == NULL) {
+        return gn_alloc_failed();
     }
+    m->before = more;
     m->before[m->n_before++] = m->state;
     m->state = next;
     return GN_OK;

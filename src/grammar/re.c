@@ -101,16 +101,13 @@ static bool grow(gn_re_pool *pool, void **array, uint32_t *cap, size_t need, siz
 
 bool gn_grammar_re_push(gn_re_pool *pool, re_vec *vec, uint32_t value)
 {
-    if (vec->n == vec->cap) {
-        size_t cap = vec->cap != 0 ? 2 * vec->cap : 64;
-        uint32_t *more = cap <= UINT32_MAX / 2 ? gn_realloc_array(vec->v, cap, sizeof *more) : NULL;
-        if (more == NULL) {
-            gn_grammar_re_nomem(pool);
-            return false;
-        }
-        vec->v = more;
-        vec->cap = cap;
+    uint32_t *more =
+        vec->n < UINT32_MAX / 2 ? gn_grow_array(vec->v, &vec->cap, vec->n + 1, sizeof *more) : NULL;
+    if (more == NULL) {
+        gn_grammar_re_nomem(pool);
+        return false;
     }
+    vec->v = more;
     vec->v[vec->n++] = value;
     return true;
 }

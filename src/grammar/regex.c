@@ -47,15 +47,11 @@ static bool take(parser *p, const char *s)
 
 static gn_status add(class_list *list, uint32_t lo, uint32_t hi)
 {
-    if (list->n == list->cap) {
-        size_t cap = list->cap != 0 ? 2 * list->cap : 16;
-        gn_re_range *bigger = gn_realloc_array(list->v, cap, sizeof *bigger);
-        if (bigger == NULL) {
-            return gn_alloc_failed();
-        }
-        list->v = bigger;
-        list->cap = cap;
+    gn_re_range *bigger = gn_grow_array(list->v, &list->cap, list->n + 1, sizeof *bigger);
+    if (bigger == NULL) {
+        return gn_alloc_failed();
     }
+    list->v = bigger;
     list->v[list->n++] = (gn_re_range){lo, hi};
     return GN_OK;
 }

@@ -18,15 +18,11 @@ static gn_status push(gn_re_range **v, size_t *n, size_t *cap, uint32_t lo, uint
         (*v)[*n - 1].hi = hi;
         return GN_OK;
     }
-    if (*n == *cap) {
-        size_t more = *cap != 0 ? 2 * *cap : 64;
-        gn_re_range *bigger = gn_realloc_array(*v, more, sizeof *bigger);
-        if (bigger == NULL) {
-            return gn_alloc_failed();
-        }
-        *v = bigger;
-        *cap = more;
+    gn_re_range *bigger = gn_grow_array(*v, cap, *n + 1, sizeof *bigger);
+    if (bigger == NULL) {
+        return gn_alloc_failed();
     }
+    *v = bigger;
     (*v)[(*n)++] = (gn_re_range){lo, hi};
     return GN_OK;
 }

@@ -24,15 +24,11 @@ static gn_status add_conj(gn_schema *s, const gn_literal *literals, size_t n, gn
 {
     GN_REQUIRE(s->n_conj < MAX_CONJ, GN_E_LIMIT, "the schema has more than %d combined parts",
                MAX_CONJ);
-    if (s->n_conj == s->cap_conj) {
-        uint32_t cap = 2 * s->cap_conj + 64;
-        gn_conj_entry *grown = gn_realloc_array(s->conj, cap, sizeof *grown);
-        if (grown == NULL) {
-            return gn_alloc_failed();
-        }
-        s->conj = grown;
-        s->cap_conj = cap;
+    gn_conj_entry *grown = gn_grow_array(s->conj, &s->cap_conj, s->n_conj + 1, sizeof *grown);
+    if (grown == NULL) {
+        return gn_alloc_failed();
     }
+    s->conj = grown;
     gn_literal *copy = gn_schema_alloc(s, n, sizeof *copy);
     if (copy == NULL) {
         return gn_alloc_failed();

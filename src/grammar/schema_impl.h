@@ -117,7 +117,8 @@ typedef struct gn_schema {
     unsigned char *busy; /* [n_nodes]: being worked on */
     uint32_t depth;
     gn_conj_entry *conj; /* [cap_conj] */
-    uint32_t n_conj, cap_conj;
+    uint32_t n_conj;
+    size_t cap_conj;
     gn_map conj_ids; /* bytes of the sorted literals → id */
     gn_schema_anchor *anchors;
     size_t n_anchors, cap_anchors;

@@ -164,30 +164,24 @@ static const gn_schema_resource *resource_at(const gn_schema *s, const gn_json *
 
 static gn_status add_resource(gn_schema *s, const gn_json *node, const char *uri_text)
 {
-    if (s->n_resources == s->cap_resources) {
-        size_t cap = 2 * s->cap_resources + 8;
-        gn_schema_resource *grown = gn_realloc_array(s->resources, cap, sizeof *grown);
-        if (grown == NULL) {
-            return gn_alloc_failed();
-        }
-        s->resources = grown;
-        s->cap_resources = cap;
+    gn_schema_resource *grown =
+        gn_grow_array(s->resources, &s->cap_resources, s->n_resources + 1, sizeof *grown);
+    if (grown == NULL) {
+        return gn_alloc_failed();
     }
+    s->resources = grown;
     s->resources[s->n_resources++] = (gn_schema_resource){node, uri_text};
     return GN_OK;
 }
 
 static gn_status add_anchor(gn_schema *s, const gn_json *node, const char *name, bool dynamic)
 {
-    if (s->n_anchors == s->cap_anchors) {
-        size_t cap = 2 * s->cap_anchors + 8;
-        gn_schema_anchor *grown = gn_realloc_array(s->anchors, cap, sizeof *grown);
-        if (grown == NULL) {
-            return gn_alloc_failed();
-        }
-        s->anchors = grown;
-        s->cap_anchors = cap;
+    gn_schema_anchor *grown =
+        gn_grow_array(s->anchors, &s->cap_anchors, s->n_anchors + 1, sizeof *grown);
+    if (grown == NULL) {
+        return gn_alloc_failed();
     }
+    s->anchors = grown;
     s->anchors[s->n_anchors++] =
         (gn_schema_anchor){resource_at(s, node)->node, node, name, dynamic};
     return GN_OK;

@@ -75,15 +75,11 @@ static gn_status fail_at(lexer *lx, size_t at, const char *what)
 
 static gn_status push(lexer *lx, gn_jtok type, size_t at, const char *text, size_t len)
 {
-    if (lx->n == lx->cap) {
-        size_t cap = lx->cap == 0 ? 64 : lx->cap * 2;
-        gn_jtoken *tokens = gn_realloc_array(lx->tokens, cap, sizeof *tokens);
-        if (tokens == NULL) {
-            return gn_alloc_failed();
-        }
-        lx->tokens = tokens;
-        lx->cap = cap;
+    gn_jtoken *tokens = gn_grow_array(lx->tokens, &lx->cap, lx->n + 1, sizeof *tokens);
+    if (tokens == NULL) {
+        return gn_alloc_failed();
     }
+    lx->tokens = tokens;
     gn_jtoken *token = &lx->tokens[lx->n++];
     *token = (gn_jtoken){.type = type, .text = text, .len = len};
     locate(lx, at, &token->line, &token->column);
