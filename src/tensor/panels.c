@@ -10,8 +10,10 @@
 
 enum { ROWS = 16, CHUNK = GN_PACKED_CHUNK, BLOCK = GN_PACKED_BLOCK, LINE = GN_PACKED_LINE };
 
-/* Writes the scales of row r of one chunk, n_blocks blocks of 32, to the head at `out`. */
-typedef void head_fn(const uint8_t *row, size_t n_blocks, size_t r, uint8_t *out);
+/* Writes the scales of row r of one chunk, n_blocks blocks of 32, to the head at `out`. block_bytes: of the
+ * file's blocks. */
+typedef void head_fn(const uint8_t *row, size_t n_blocks, size_t r, size_t block_bytes,
+                     uint8_t *out);
 
 typedef struct packing {
     gn_packed_type type;
@@ -29,14 +31,16 @@ static void put_u16(uint8_t *out, size_t r, const uint8_t *value)
     memcpy(out + 2 * r, value, 2);
 }
 
-static void head_f16(const uint8_t *row, size_t n, size_t r, uint8_t *out, size_t block_bytes)
+/* A scale a block. */
+static void head_f16(const uint8_t *row, size_t n, size_t r, size_t block_bytes, uint8_t *out)
 {
     for (size_t b = 0; b < n; b++) {
         put_u16(out + 32 * b, r, row + b * block_bytes);
     }
 }
 
-static void head_pair(const uint8_t *row, size_t n, size_t r, uint8_t *out, size_t block_bytes)
+/* A scale and a minimum a block. */
+static void head_pair(const uint8_t *row, size_t n, size_t r, size_t block_bytes, uint8_t *out)
 {
     for (size_t b = 0; b < n; b++) {
         put_u16(out + 64 * b, r, row + b * block_bytes);
@@ -44,45 +48,16 @@ static void head_pair(const uint8_t *row, size_t n, size_t r, uint8_t *out, size
     }
 }
 
-static void head_q4_0(const uint8_t *row, size_t n, size_t r, uint8_t *out)
-{
-    head_f16(row, n, r, out, 18);
-}
-
-static void head_q4_1(const uint8_t *row, size_t n, size_t r, uint8_t *out)
-{
-    head_pair(row, n, r, out, 20);
-}
-
-static void head_q5_0(const uint8_t *row, size_t n, size_t r, uint8_t *out)
-{
-    head_f16(row, n, r, out, 22);
-}
-
-static void head_q5_1(const uint8_t *row, size_t n, size_t r, uint8_t *out)
-{
-    head_pair(row, n, r, out, 24);
-}
-
-static void head_q8_0(const uint8_t *row, size_t n, size_t r, uint8_t *out)
-{
-    head_f16(row, n, r, out, 34);
-}
-
-static void head_iq4_nl(const uint8_t *row, size_t n, size_t r, uint8_t *out)
-{
-    head_f16(row, n, r, out, 18);
-}
-
-static void head_mxfp4(const uint8_t *row, size_t n, size_t r, uint8_t *out)
+static void head_mxfp4(const uint8_t *row, size_t n, size_t r, size_t block_bytes, uint8_t *out)
 {
     for (size_t b = 0; b < n; b++) {
-        out[16 * b + r] = row[17 * b];
+        out[16 * b + r] = row[block_bytes * b];
     }
 }
 
-static void head_q2_k(const uint8_t *row, size_t n, size_t r, uint8_t *out)
+static void head_q2_k(const uint8_t *row, size_t n, size_t r, size_t block_bytes, uint8_t *out)
 {
+    (void)block_bytes; /* a chunk is one block */
     put_u16(out, r, row + 80);
     put_u16(out + 32, r, row + 82);
     for (size_t g = 0; g < 2 * n; g++) {
@@ -90,8 +65,9 @@ static void head_q2_k(const uint8_t *row, size_t n, size_t r, uint8_t *out)
     }
 }
 
-static void head_q3_k(const uint8_t *row, size_t n, size_t r, uint8_t *out)
+static void head_q3_k(const uint8_t *row, size_t n, size_t r, size_t block_bytes, uint8_t *out)
 {
+    (void)block_bytes;                /* a chunk is one block */
     const uint8_t *scales = row + 96; /* 8 bytes of low nibbles, 4 bytes of upper bit pairs */
     put_u16(out, r, row + 108);
     for (size_t g = 0; g < 2 * n; g++) {
@@ -102,8 +78,9 @@ static void head_q3_k(const uint8_t *row, size_t n, size_t r, uint8_t *out)
 }
 
 /* Q4_K and Q5_K: eight scales and eight minima of 6 bits in 12 bytes. */
-static void head_q4_k(const uint8_t *row, size_t n, size_t r, uint8_t *out)
+static void head_q4_k(const uint8_t *row, size_t n, size_t r, size_t block_bytes, uint8_t *out)
 {
+    (void)block_bytes; /* a chunk is one block */
     const uint8_t *s = row + 4;
     put_u16(out, r, row);
     put_u16(out + 32, r, row + 2);
@@ -115,21 +92,18 @@ static void head_q4_k(const uint8_t *row, size_t n, size_t r, uint8_t *out)
     }
 }
 
-static void head_q5_k(const uint8_t *row, size_t n, size_t r, uint8_t *out)
+static void head_q6_k(const uint8_t *row, size_t n, size_t r, size_t block_bytes, uint8_t *out)
 {
-    head_q4_k(row, n, r, out);
-}
-
-static void head_q6_k(const uint8_t *row, size_t n, size_t r, uint8_t *out)
-{
+    (void)block_bytes; /* a chunk is one block */
     put_u16(out, r, row + 208);
     for (size_t g = 0; g < 2 * n; g++) {
         out[64 + 16 * g + r] = row[192 + g];
     }
 }
 
-static void head_iq4_xs(const uint8_t *row, size_t n, size_t r, uint8_t *out)
+static void head_iq4_xs(const uint8_t *row, size_t n, size_t r, size_t block_bytes, uint8_t *out)
 {
+    (void)block_bytes; /* a chunk is one block */
     put_u16(out, r, row);
     for (size_t g = 0; g < n; g++) {
         int low = row[4 + g / 2] >> (g % 2 * 4) & 15;
@@ -144,25 +118,25 @@ static bool find_packing(gn_dtype dtype, packing *out)
     const gn_kernels *k = gn_kernels_get();
     const gn_dtype_info *info = gn_dtype_find((uint32_t)dtype);
     switch (dtype) {
-#define PACKING(NAME, name, codes, scales, group)                                                  \
+#define PACKING(NAME, name, codes, scales, group, kind)                                            \
     case GN_DTYPE_##NAME:                                                                          \
         *out =                                                                                     \
             (packing){GN_PACKED_##name, GN_PACKED_##codes, GN_PACKED_##scales, group,              \
-                      k->panel_##name,  head_##name,       info->block_len,    info->block_bytes}; \
+                      k->panel_##name,  head_##kind,       info->block_len,    info->block_bytes}; \
         return true;
-        PACKING(Q4_0, q4_0, C4, SF16, 32)
-        PACKING(Q4_1, q4_1, C4, SPAIR, 32)
-        PACKING(Q5_0, q5_0, C5, SF16, 32)
-        PACKING(Q5_1, q5_1, C5, SPAIR, 32)
-        PACKING(Q8_0, q8_0, C8, SF16, 32)
-        PACKING(Q2_K, q2_k, C2, SU4, 16)
-        PACKING(Q3_K, q3_k, C3, SI8, 16)
-        PACKING(Q4_K, q4_k, C4, SU8, 32)
-        PACKING(Q5_K, q5_k, C5, SU8, 32)
-        PACKING(Q6_K, q6_k, C6, SI8, 16)
-        PACKING(IQ4_NL, iq4_nl, CNL, SF16, 32)
-        PACKING(IQ4_XS, iq4_xs, CNL, SI8, 32)
-        PACKING(MXFP4, mxfp4, CE2M1, SE8, 32)
+        PACKING(Q4_0, q4_0, C4, SF16, 32, f16)
+        PACKING(Q4_1, q4_1, C4, SPAIR, 32, pair)
+        PACKING(Q5_0, q5_0, C5, SF16, 32, f16)
+        PACKING(Q5_1, q5_1, C5, SPAIR, 32, pair)
+        PACKING(Q8_0, q8_0, C8, SF16, 32, f16)
+        PACKING(Q2_K, q2_k, C2, SU4, 16, q2_k)
+        PACKING(Q3_K, q3_k, C3, SI8, 16, q3_k)
+        PACKING(Q4_K, q4_k, C4, SU8, 32, q4_k)
+        PACKING(Q5_K, q5_k, C5, SU8, 32, q4_k)
+        PACKING(Q6_K, q6_k, C6, SI8, 16, q6_k)
+        PACKING(IQ4_NL, iq4_nl, CNL, SF16, 32, f16)
+        PACKING(IQ4_XS, iq4_xs, CNL, SI8, 32, iq4_xs)
+        PACKING(MXFP4, mxfp4, CE2M1, SE8, 32, mxfp4)
 #undef PACKING
     default: return false;
     }
@@ -251,7 +225,7 @@ static uint8_t *pack_chunk(const packing *p, const uint8_t *rows, size_t row_byt
     size_t head_bytes = gn_packed_head_bytes(p->scales, p->group, n_blocks);
     memset(out, 0, head_bytes);
     for (size_t r = 0; r < n_rows; r++) {
-        p->head(rows + r * row_bytes, n_blocks, r, out);
+        p->head(rows + r * row_bytes, n_blocks, r, p->block_bytes, out);
     }
     out += head_bytes;
     p->panel(rows, row_bytes, n_rows, n, rows, q, scale, min);
