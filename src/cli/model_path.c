@@ -5,6 +5,7 @@
 #include "cli/catalogue.h"
 #include "cli/interrupt.h"
 #include "cli/out.h"
+#include "os/folder.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -30,27 +31,9 @@ bool gn_cli_model_name_ok(const char *name)
     return true;
 }
 
-static const char *env(const char *name)
-{
-    const char *value = getenv(name);
-    return value != NULL && value[0] != '\0' ? value : NULL;
-}
-
 gn_status gn_cli_models_folder(gn_buf *out)
 {
-    if (env("GANGLION_MODELS") != NULL) {
-        GN_TRY(gn_buf_puts(out, env("GANGLION_MODELS")));
-    } else if (env("XDG_CACHE_HOME") != NULL) {
-        GN_TRY(gn_buf_printf(out, "%s/ganglion/models", env("XDG_CACHE_HOME")));
-    } else {
-        GN_REQUIRE(env("HOME") != NULL, GN_E_NOT_FOUND,
-                   "models folder: found neither GANGLION_MODELS nor HOME in the environment");
-        GN_TRY(gn_buf_printf(out, "%s/.cache/ganglion/models", env("HOME")));
-    }
-    while (out->len > 1 && out->data[out->len - 1] == '/') {
-        out->data[--out->len] = '\0';
-    }
-    return GN_OK;
+    return gn_os_cache_folder("GANGLION_MODELS", "models", out);
 }
 
 static bool exists(const char *path)
@@ -131,7 +114,7 @@ static gn_cache_mode cache_mode(const gn_cli_model_args *args)
 {
     static const gn_cache_mode modes[] = {GN_CACHE_AUTO, GN_CACHE_READ, GN_CACHE_OFF};
     gn_cache_mode mode = modes[args->cache];
-    const char *limit = env("GANGLION_CACHE");
+    const char *limit = getenv("GANGLION_CACHE");
     if (limit != NULL && strcmp(limit, "off") == 0) {
         return GN_CACHE_OFF;
     }

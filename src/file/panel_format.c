@@ -2,10 +2,10 @@
 #include "file/panel_format.h"
 
 #include "base/checked.h"
+#include "os/folder.h"
 #include "tensor/panels.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 
 #define KEY_HEAD_BYTES 65536u /* of each model file, taken into the key */
 
@@ -114,21 +114,7 @@ gn_status gn_panel_path(const char *folder, const gn_panel_key *key, const char 
     return gn_buf_printf(out, "%s/%.32s%s", folder, hex, suffix);
 }
 
-static const char *env(const char *name)
-{
-    const char *value = getenv(name);
-    return value != NULL && value[0] != '\0' ? value : NULL;
-}
-
 gn_status gn_panel_cache_folder(gn_buf *out)
 {
-    if (env("GANGLION_CACHE_DIR") != NULL) {
-        return gn_buf_puts(out, env("GANGLION_CACHE_DIR"));
-    }
-    if (env("XDG_CACHE_HOME") != NULL) {
-        return gn_buf_printf(out, "%s/ganglion/panels", env("XDG_CACHE_HOME"));
-    }
-    GN_REQUIRE(env("HOME") != NULL, GN_E_NOT_FOUND,
-               "cache folder: found none of GANGLION_CACHE_DIR, XDG_CACHE_HOME and HOME");
-    return gn_buf_printf(out, "%s/.cache/ganglion/panels", env("HOME"));
+    return gn_os_cache_folder("GANGLION_CACHE_DIR", "panels", out);
 }

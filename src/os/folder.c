@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -31,4 +32,27 @@ gn_status gn_os_make_folder(const char *path)
     }
     gn_free(copy);
     return status;
+}
+
+static const char *env(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+gn_status gn_os_cache_folder(const char *variable, const char *name, gn_buf *out)
+{
+    if (env(variable) != NULL) {
+        GN_TRY(gn_buf_puts(out, env(variable)));
+    } else if (env("XDG_CACHE_HOME") != NULL) {
+        GN_TRY(gn_buf_printf(out, "%s/ganglion/%s", env("XDG_CACHE_HOME"), name));
+    } else {
+        GN_REQUIRE(env("HOME") != NULL, GN_E_NOT_FOUND,
+                   "%s folder: found neither %s nor HOME in the environment", name, variable);
+        GN_TRY(gn_buf_printf(out, "%s/.cache/ganglion/%s", env("HOME"), name));
+    }
+    while (out->len > 1 && out->data[out->len - 1] == '/') {
+        out->data[--out->len] = '\0';
+    }
+    return GN_OK;
 }
