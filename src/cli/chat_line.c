@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "cli/interrupt.h"
+#include "os/folder.h"
 
 #include <errno.h>
 #include <histedit.h>
@@ -99,12 +100,14 @@ static gn_status find_history(gn_buf *path)
     return GN_OK;
 }
 
-/* Make the folders of `path`, for this user alone. */
-static void make_folders(char *path)
+/* Make the folder that the file at `path` lies in. */
+static void make_folder_of(char *path)
 {
-    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+    char *slash = strrchr(path, '/');
+    if (slash != NULL && slash != path) {
         *slash = '\0';
-        (void)mkdir(path, S_IRWXU); /* it is there, or saving fails later */
+        gn_status ignored = gn_os_make_folder(path); /* saving fails later */
+        (void)ignored;
         *slash = '/';
     }
 }
@@ -130,7 +133,7 @@ static void save_history(gn_cli_line *line)
     HistEvent event;
     if (line->history != NULL && line->history_path.len != 0) {
         mode_t old = umask(S_IRWXG | S_IRWXO); /* messages are private */
-        make_folders(line->history_path.data);
+        make_folder_of(line->history_path.data);
         (void)history(line->history, &event, H_SAVE, line->history_path.data);
         (void)umask(old);
     }

@@ -171,7 +171,9 @@ static gn_status run(const void *options_, const gn_cli_list *args)
     f.program = usage.private_bytes + usage.shared_bytes;
     gn_model *model = NULL;
     gn_cli_model_args model_args = o->model;
-    model_args.cache_is_read_only = true;
+    if (model_args.cache == GN_CLI_CACHE_AUTO) {
+        model_args.cache = GN_CLI_CACHE_READ; /* nothing is computed: none is written */
+    }
     GN_TRY(gn_cli_model_open(&model_args, &model));
     f.info = gn_model_get_info(model);
     gn_status status = gn_model_plan(model, (int32_t)o->n_ctx, (int32_t)o->n_users, &f.plan);

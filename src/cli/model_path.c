@@ -118,7 +118,7 @@ static gn_cache_mode cache_mode(const gn_cli_model_args *args)
     if (limit != NULL && strcmp(limit, "off") == 0) {
         return GN_CACHE_OFF;
     }
-    bool read_only = args->cache_is_read_only || (limit != NULL && strcmp(limit, "read") == 0);
+    bool read_only = limit != NULL && strcmp(limit, "read") == 0;
     return read_only && mode == GN_CACHE_AUTO ? GN_CACHE_READ : mode;
 }
 

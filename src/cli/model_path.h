@@ -19,12 +19,11 @@ typedef struct gn_cli_model_args {
     int kv;               /* gn_kv_format */
     int cache;            /* of GN_CLI_CACHE_CHOICES */
     uint64_t cache_bytes; /* limit of all cache files; 0: a quarter of the file system */
-    bool
-        cache_is_read_only; /* set by commands that compute nothing: a cache file is used, never written */
 } gn_cli_model_args;
 
 #define GN_CLI_CACHE_CHOICES "auto|read|off"
-#define GN_CLI_KV_CHOICES    "f16|q8|fp8|q4"
+enum { GN_CLI_CACHE_AUTO, GN_CLI_CACHE_READ, GN_CLI_CACHE_OFF }; /* in that order */
+#define GN_CLI_KV_CHOICES "f16|q8|fp8|q4"
 
 #define GN_CLI_MODEL_OPTION(T)                                                                     \
     {                                                                                              \

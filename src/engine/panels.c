@@ -19,7 +19,7 @@
 #define WAIT_STEP_NS 2000000
 
 struct gn_engine_panels {
-    const gn_view **weights; /* [n] */
+    gn_view **weights; /* [n], the net's own */
     size_t n;
     size_t cap;
     gn_panel_cache *cache; /* NULL: none yet */
@@ -50,15 +50,9 @@ static void collect(void *ctx, gn_view *weight)
     p->weights[p->n++] = weight;
 }
 
-typedef struct attach_job {
-    const gn_engine_panels *p;
-    size_t i;
-} attach_job;
-
-static void attach(void *ctx, gn_view *weight)
+static const gn_view *const *views(const gn_engine_panels *p)
 {
-    attach_job *job = ctx;
-    weight->panels = gn_panel_cache_at(job->p->cache, job->i++);
+    return (const gn_view *const *)p->weights;
 }
 
 static bool on_progress(void *ctx, uint64_t done, uint64_t total)
@@ -78,7 +72,7 @@ static void *write_main(void *arg)
     const gn_panel_write job = {.folder = p->folder.data,
                                 .model = p->model,
                                 .key = p->key,
-                                .weights = p->weights,
+                                .weights = views(p),
                                 .n = p->n,
                                 .limit_bytes = p->limit,
                                 .progress = on_progress,
@@ -121,17 +115,18 @@ static gn_status open_cache(gn_engine_panels *p, const gn_source *source, gn_net
         return gn_alloc_failed();
     }
     gn_net_each_weight(net, collect, p);
-    p->bytes = gn_panel_cache_bytes(p->weights, p->n);
+    p->bytes = gn_panel_cache_bytes(views(p), p->n);
     if (p->bytes == 0) {
         return GN_OK;
     }
     GN_TRY(options->cache_folder != NULL ? gn_buf_puts(&p->folder, options->cache_folder)
                                          : gn_panel_cache_folder(&p->folder));
-    GN_TRY(gn_panel_key_find(source, p->weights, p->n, &p->key));
-    gn_status status = gn_panel_cache_open(p->folder.data, &p->key, p->weights, p->n, &p->cache);
+    GN_TRY(gn_panel_key_find(source, views(p), p->n, &p->key));
+    gn_status status = gn_panel_cache_open(p->folder.data, &p->key, views(p), p->n, &p->cache);
     if (status == GN_OK) {
-        attach_job job = {p, 0};
-        gn_net_each_weight(net, attach, &job);
+        for (size_t i = 0; i < p->n; i++) {
+            p->weights[i]->panels = gn_panel_cache_at(p->cache, i);
+        }
         return GN_OK;
     }
     if (status == GN_E_FORMAT) {
