@@ -264,8 +264,7 @@ static gn_status run_depth(bench *b, int64_t depth)
 static gn_status cold_start(bench *b)
 {
     const gn_cli_model_args *m = &b->options->model;
-    static const char *const caches[] = {"auto", "read", "off"};     /* GN_CLI_CACHE_CHOICES */
-    static const char *const formats[] = {"f16", "q8", "fp8", "q4"}; /* GN_CLI_KV_CHOICES */
+    static const char *const caches[] = {"auto", "read", "off"}; /* GN_CLI_CACHE_CHOICES */
     char threads[16];
     (void)snprintf(threads, sizeof threads, "%d", b->info.threads);
     const char *const argv[] = {GN_OS_SELF,
@@ -279,7 +278,7 @@ static gn_status cold_start(bench *b)
                                 "--cache",
                                 caches[m->cache],
                                 "--kv",
-                                formats[m->kv],
+                                gn_cli_kv_choices[m->kv],
                                 "--raw",
                                 "-p",
                                 "The quick brown fox",

@@ -139,10 +139,12 @@ void gn_cli_model_close(gn_model *model)
     gn_model_close(model);
 }
 
+const char *const gn_cli_kv_choices[] = {"f16", "q8", "fp8", "q4"};
+
 const char *gn_cli_kv_name(const gn_cli_model_args *args)
 {
-    static const char *const names[] = {"f16", "q8", "fp8", "q4"}; /* GN_CLI_KV_CHOICES */
-    return args->activations == GN_ACTIVATIONS_F32 ? "f32" : names[args->kv];
+    bool exact = args->activations == GN_ACTIVATIONS_F32 && args->kv == GN_KV_FORMAT_F16;
+    return exact ? "f32" : gn_cli_kv_choices[args->kv];
 }
 
 gn_status gn_cli_model_open(const gn_cli_model_args *args, gn_model **out)

@@ -76,8 +76,11 @@ enum { GN_CLI_CACHE_AUTO, GN_CLI_CACHE_READ, GN_CLI_CACHE_OFF }; /* in that orde
         .help = "Most memory for the KV cache, such as 2G; default: half of what is free."         \
     }
 
-/* The name of the format that keys and values have with these options: one of GN_CLI_KV_CHOICES, or f32 with
- * exact activations. */
+/* The names in GN_CLI_KV_CHOICES, by gn_kv_format. */
+extern const char *const gn_cli_kv_choices[];
+
+/* The name of the format that keys and values have with these options: one of those, or f32 with exact
+ * activations where no smaller one is chosen. */
 const char *gn_cli_kv_name(const gn_cli_model_args *args);
 
 /* Open the model that `-m` names. GN_E_ARG without -m; else the codes of gn_model_open(). --cache is

@@ -372,6 +372,13 @@ def test_bench_names_the_kv_format():
     assert "cold_start" in [r["test"] for r in got["results"]]
 
 
+def test_kv_format_beside_exact_activations():
+    for given, named in (((), "f32"), (("--kv", "q8"), "q8")):
+        got = answer("bench", "-m", LLAMA, "-p", "4", "-n", "0", "-r", "1", "--no-extras", "--json",
+                     "--activations", "f32", *given)
+        assert [r["kv"] for r in got["results"] if "kv" in r] == [named]
+
+
 def test_bench_past_the_trained_context():
     result = ganglion("bench", "-m", LLAMA, "-p", "4", "-n", "0", "-d", "300", "-r", "1", "--no-extras",
                       "--json", "--kv-memory", "1G")
