@@ -61,14 +61,19 @@ static void copy_escaped(char *out, size_t cap, const char *in)
     out[n] = '\0';
 }
 
-void gn_base_record(const char *fmt, ...)
+static void GN_PRINTF(2, 0) put_line(char out[MESSAGE_BYTES], const char *fmt, va_list args)
 {
     char text[MESSAGE_BYTES];
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    copy_escaped(out, MESSAGE_BYTES, text);
+}
+
+void gn_base_record(const char *fmt, ...)
+{
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, args);
+    put_line(message, fmt, args);
     va_end(args);
-    copy_escaped(message, sizeof message, text);
 }
 
 gn_status gn_base_fail_prefix(gn_status code, const char *fmt, ...)
@@ -100,12 +105,10 @@ void gn_base_log(const char *fmt, ...)
     if (log_fn == NULL) {
         return;
     }
-    char text[MESSAGE_BYTES];
     char line[MESSAGE_BYTES];
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, args);
+    put_line(line, fmt, args);
     va_end(args);
-    copy_escaped(line, sizeof line, text);
     log_fn(log_ctx, line);
 }

@@ -34,11 +34,6 @@ gn_status gn_grammar_re_status(const gn_re_pool *pool)
     return pool->status == GN_OK ? GN_OK : gn_base_fail(pool->status, "%s", pool->message);
 }
 
-uint32_t gn_grammar_re_count(const gn_re_pool *pool)
-{
-    return pool->n_nodes;
-}
-
 gn_status gn_grammar_re_create(uint32_t max_nodes, gn_re_pool **out)
 {
     gn_re_pool *pool = gn_calloc(1, sizeof *pool);

@@ -47,7 +47,6 @@ GN_MUST_USE gn_status gn_grammar_re_create(uint32_t max_nodes, gn_re_pool **out)
 void gn_grammar_re_destroy(gn_re_pool *pool);
 /* The first failure of a constructor (its message is recorded again), or GN_OK. */
 GN_MUST_USE gn_status gn_grammar_re_status(const gn_re_pool *pool);
-uint32_t gn_grammar_re_count(const gn_re_pool *pool);
 
 gn_re gn_grammar_re_set(gn_re_pool *pool, const gn_re_set *set);
 gn_re gn_grammar_re_literal(gn_re_pool *pool, const char *s, size_t len);
@@ -78,8 +77,6 @@ const gn_re *gn_grammar_re_row(gn_re_pool *pool, gn_re a);
 /* The tags that stand where `a` may end. Returns how many there are, and stores at most cap of them. */
 size_t gn_grammar_re_tags(const gn_re_pool *pool, gn_re a, uint32_t *tags, size_t cap);
 bool gn_grammar_re_has_tag(const gn_re_pool *pool, gn_re a);
-/* Does the whole of s match? */
-bool gn_grammar_re_match(gn_re_pool *pool, gn_re a, const char *s, size_t len);
 
 /* ---- Forms that JSON needs ------------------------------------------------------------------------- */
 

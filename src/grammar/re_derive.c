@@ -471,14 +471,6 @@ gn_re gn_grammar_re_step(gn_re_pool *pool, gn_re a, uint8_t byte)
     return row != NULL ? row[byte] : GN_RE_NONE;
 }
 
-bool gn_grammar_re_match(gn_re_pool *pool, gn_re a, const char *s, size_t len)
-{
-    for (size_t i = 0; i < len && a != GN_RE_NONE; i++) {
-        a = gn_grammar_re_step(pool, a, (uint8_t)s[i]);
-    }
-    return pool->status == GN_OK && gn_grammar_re_nullable(pool, a);
-}
-
 /* ---- Tags -------------------------------------------------------------------------------------------- */
 
 static void collect_tags(const gn_re_pool *pool, gn_re a, uint32_t *tags, size_t cap, size_t *n)

@@ -205,6 +205,15 @@ bool gn_form_is_none(gn_schema *s, const gn_form *a)
            gn_grammar_re_min_len(s->pool, a->string) == GN_RE_NEVER;
 }
 
+gn_re gn_schema_re_and(gn_schema *s, gn_re a, gn_re b)
+{
+    const gn_re both[] = {a, b};
+    if (a == b || b == s->any_string || b == s->any_number) {
+        return a;
+    }
+    return a == s->any_string || a == s->any_number ? b : gn_grammar_re_and(s->pool, both, 2);
+}
+
 /* ---- objects ---- */
 
 gn_re gn_schema_key(gn_schema *s, const char *name, size_t len)
@@ -222,7 +231,7 @@ static const gn_schema_member *find_member(const gn_object_form *o, const char *
     return NULL;
 }
 
-gn_conj gn_object_value(gn_schema *s, const gn_object_form *o, const char *name, size_t len)
+static gn_conj object_value(gn_schema *s, const gn_object_form *o, const char *name, size_t len)
 {
     const gn_schema_member *member = find_member(o, name, len);
     if (member != NULL) {
@@ -249,7 +258,7 @@ gn_status gn_object_member(gn_schema *s, gn_object_form *o, const char *name, si
     }
     GN_REQUIRE(o->n_members < MAX_MEMBERS, GN_E_LIMIT, "an object with more than %d named members",
                MAX_MEMBERS);
-    gn_conj value = gn_object_value(s, o, name, len);
+    gn_conj value = object_value(s, o, name, len);
     gn_schema_member *grown = gn_schema_alloc(s, o->n_members + 1, sizeof *grown);
     if (grown == NULL) {
         return gn_alloc_failed();
@@ -274,13 +283,13 @@ static gn_status and_members(gn_schema *s, const gn_object_form *a, const gn_obj
         gn_schema_member m = a->members[i];
         const gn_schema_member *other = find_member(b, m.name, m.len);
         m.required = m.required || (other != NULL && other->required);
-        GN_TRY(gn_schema_conj_and(s, m.value, gn_object_value(s, b, m.name, m.len), &m.value));
+        GN_TRY(gn_schema_conj_and(s, m.value, object_value(s, b, m.name, m.len), &m.value));
         out->members[out->n_members++] = m;
     }
     for (size_t i = 0; i < b->n_members; i++) {
         gn_schema_member m = b->members[i];
         if (find_member(a, m.name, m.len) == NULL) {
-            GN_TRY(gn_schema_conj_and(s, gn_object_value(s, a, m.name, m.len), m.value, &m.value));
+            GN_TRY(gn_schema_conj_and(s, object_value(s, a, m.name, m.len), m.value, &m.value));
             out->members[out->n_members++] = m;
         }
     }
@@ -300,13 +309,11 @@ static gn_status and_regions(gn_schema *s, const gn_object_form *a, const gn_obj
     }
     for (size_t i = 0; i < a->n_regions; i++) {
         for (size_t j = 0; j < b->n_regions; j++) {
-            const gn_re both[] = {a->regions[i].keys, b->regions[j].keys};
-            gn_schema_region r = {gn_grammar_re_and(s->pool, both, 2), GN_CONJ_TRUE};
-            if (both[0] == s->any_string || both[0] == both[1]) {
-                r.keys = both[1];
-            } else if (both[1] == s->any_string) {
-                r.keys = both[0];
-            } else if (gn_grammar_re_min_len(s->pool, r.keys) == GN_RE_NEVER) {
+            gn_re from_a = a->regions[i].keys;
+            gn_re from_b = b->regions[j].keys;
+            gn_schema_region r = {gn_schema_re_and(s, from_a, from_b), GN_CONJ_TRUE};
+            if (r.keys != from_a && r.keys != from_b &&
+                gn_grammar_re_min_len(s->pool, r.keys) == GN_RE_NEVER) {
                 continue;
             }
             GN_TRY(gn_schema_conj_and(s, a->regions[i].value, b->regions[j].value, &r.value));
@@ -401,15 +408,6 @@ static gn_status array_and(gn_schema *s, const gn_array_form *a, const gn_array_
 
 /* ---- intersection and union ---- */
 
-static gn_re re_and(gn_schema *s, gn_re a, gn_re b)
-{
-    const gn_re both[] = {a, b};
-    if (a == b || b == s->any_string || b == s->any_number) {
-        return a;
-    }
-    return a == s->any_string || a == s->any_number ? b : gn_grammar_re_and(s->pool, both, 2);
-}
-
 static bool is_dead_object(const gn_object_form *o)
 {
     bool dead = o->min > o->max;
@@ -431,8 +429,8 @@ static bool is_dead_array(const gn_array_form *a)
 gn_status gn_form_and(gn_schema *s, const gn_form *a, const gn_form *b, gn_form *out)
 {
     gn_form r = {.null = a->null && b->null, .no = a->no && b->no, .yes = a->yes && b->yes};
-    r.number = re_and(s, a->number, b->number);
-    r.string = re_and(s, a->string, b->string);
+    r.number = gn_schema_re_and(s, a->number, b->number);
+    r.string = gn_schema_re_and(s, a->string, b->string);
     GN_REQUIRE(a->n_arrays * b->n_arrays <= MAX_ALTERNATIVES &&
                    a->n_objects * b->n_objects <= MAX_ALTERNATIVES,
                GN_E_LIMIT, "the schema needs more than %d alternatives at one place",

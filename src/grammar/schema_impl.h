@@ -145,6 +145,8 @@ GN_MUST_USE gn_status gn_schema_conj_value(gn_schema *s, const gn_json *value, g
 GN_MUST_USE gn_status gn_schema_conj_and(gn_schema *s, gn_conj a, gn_conj b, gn_conj *out);
 GN_MUST_USE gn_status gn_schema_conj_not(gn_schema *s, gn_conj a, gn_conj *out);
 
+/* Texts in both, each of them strings or numbers only; all of them cost nothing. */
+gn_re gn_schema_re_and(gn_schema *s, gn_re a, gn_re b);
 void gn_form_none(gn_form *out);
 GN_MUST_USE gn_status gn_form_any(gn_schema *s, gn_form *out);
 GN_MUST_USE gn_object_form *gn_form_any_object(gn_schema *s); /* NULL: out of memory */
@@ -156,8 +158,6 @@ GN_MUST_USE gn_status gn_form_not(gn_schema *s, const gn_form *a, const gn_json 
 /* Is nothing allowed? false where that can't be told without going deeper. */
 bool gn_form_is_none(gn_schema *s, const gn_form *a);
 GN_MUST_USE gn_status gn_form_of_conj(gn_schema *s, gn_conj conj, const gn_form **out);
-/* What an object says of a key. */
-gn_conj gn_object_value(gn_schema *s, const gn_object_form *o, const char *name, size_t len);
 GN_MUST_USE gn_status gn_object_and(gn_schema *s, const gn_object_form *a, const gn_object_form *b,
                                     gn_object_form **out);
 /* Index of the member, which is added with what its region says where it is not there. */

@@ -60,9 +60,8 @@ static gn_status split_regions(gn_schema *s, const pattern *patterns, size_t n, 
     for (size_t i = 0; i < n; i++) {
         size_t before = count;
         for (size_t r = 0; r < before; r++) {
-            const gn_re in[] = {now[r].keys, patterns[i].keys};
             const gn_re out[] = {now[r].keys, gn_grammar_re_not(s->pool, patterns[i].keys)};
-            gn_re inside = gn_grammar_re_and(s->pool, in, 2);
+            gn_re inside = gn_schema_re_and(s, now[r].keys, patterns[i].keys);
             gn_re outside = gn_grammar_re_and(s->pool, out, 2);
             bool has_inside = gn_grammar_re_min_len(s->pool, inside) != GN_RE_NEVER;
             bool has_outside = gn_grammar_re_min_len(s->pool, outside) != GN_RE_NEVER;

@@ -29,13 +29,6 @@ gn_status gn_schema_count(gn_schema *s, const gn_json *node, uint32_t *out)
     return GN_OK;
 }
 
-/* b is a set of whole JSON texts of its type, so nothing is to do where a is all of them. */
-static gn_re intersect(gn_schema *s, gn_re a, gn_re b)
-{
-    const gn_re both[] = {a, b};
-    return a == b || a == s->any_string ? b : gn_grammar_re_and(s->pool, both, 2);
-}
-
 /* ---- values ---- */
 
 static gn_status value_array(gn_schema *s, const gn_json *value, gn_form *out)
@@ -238,7 +231,7 @@ static gn_status add_number(gn_schema *s, const gn_json *schema, const gn_number
         s->place = schema;
         return status;
     }
-    form->number = intersect(s, form->number, re);
+    form->number = gn_schema_re_and(s, form->number, re);
     return GN_OK;
 }
 
@@ -275,7 +268,7 @@ static gn_status read_string(gn_schema *s, const gn_json *schema, gn_form *form)
     if (min != NULL || max != NULL) {
         gn_re one = gn_grammar_re_json_chars(s->pool, NULL, 0, true);
         gn_re re = low <= high ? gn_grammar_re_repeat(s->pool, one, low, high) : GN_RE_NONE;
-        form->string = intersect(s, form->string, re);
+        form->string = gn_schema_re_and(s, form->string, re);
     }
     if (pattern != NULL) {
         gn_re re = GN_RE_NONE;
@@ -289,13 +282,13 @@ static gn_status read_string(gn_schema *s, const gn_json *schema, gn_form *form)
             s->place = pattern;
             return status;
         }
-        form->string = intersect(s, form->string, re);
+        form->string = gn_schema_re_and(s, form->string, re);
     }
     if (format != NULL && format->type == GN_JSON_STRING) {
         bool known = false;
         gn_re re = GN_RE_NONE;
         GN_TRY(gn_schema_format(s, format, &known, &re));
-        form->string = known ? intersect(s, form->string, re) : form->string;
+        form->string = known ? gn_schema_re_and(s, form->string, re) : form->string;
     }
     return GN_OK;
 }
