@@ -39,7 +39,8 @@ typedef enum gn_cache_mode {
 } gn_cache_mode;
 
 typedef struct gn_model_options {
-    int32_t threads; /* of decoding, 1 to 1024; 0: chosen from the machine */
+    int32_t threads; /* of decoding, 1 to 1024; 0: the cores this process may use; of more than 2, a
+                      * pass of one token uses as few as the first such passes prove enough */
     gn_activations activations;
     uint64_t
         kv_bytes; /* upper limit of the KV pool shared by all sessions; 0: 1/2 of free memory */
@@ -68,8 +69,8 @@ typedef struct gn_model_info {
     const char *architecture; /* "llama" … ; borrowed from the model, as all strings here */
     const char *name;         /* general.name, or "" */
     const char *cpu_level; /* level of the kernels in use: "ref", "avx2", "vnni", "amx", "neon" … */
-    int32_t threads;
-    int32_t n_vocab; /* rows of the logits */
+    int32_t threads;       /* that a pass of one token uses now */
+    int32_t n_vocab;       /* rows of the logits */
     int32_t n_embd;
     int32_t n_layer;
     int32_t n_ctx_train;         /* longest context the model was made for, in tokens */

@@ -344,8 +344,8 @@ static gn_status bandwidth(bench *b)
     if (!b->options->json) {
         char one[GN_CLI_HUMAN];
         char two[GN_CLI_HUMAN];
-        (void)printf("bandwidth  %s/s measured; decode reads %s of weights a token",
-                     gn_cli_human_bytes((uint64_t)read, one),
+        (void)printf("bandwidth  %s/s measured, %d threads; decode reads %s of weights a token",
+                     gn_cli_human_bytes((uint64_t)read, one), b->info.threads,
                      gn_cli_human_bytes(b->info.read_bytes_per_tok, two));
         (void)(b->decode_rate > 0.0 ? printf(": %.0f %%\n", 100.0 * share) : printf("\n"));
         return GN_OK;
@@ -394,7 +394,6 @@ static void print_head(bench *b)
     gn_cli_json_str(json, "architecture", b->info.architecture);
     gn_cli_json_str(json, "cpu", cpu);
     gn_cli_json_str(json, "level", b->info.cpu_level);
-    gn_cli_json_int(json, "threads", b->info.threads);
     gn_cli_json_uint(json, "cache_bytes", b->info.cache_bytes);
     gn_cli_json_str(json, "version", gn_version());
     gn_cli_json_str(json, "commit", gn_version_commit());
@@ -455,6 +454,7 @@ static gn_status bench_run(bench *b)
     for (size_t i = 0; i < o->depth.n; i++) {
         GN_TRY(run_depth(b, o->depth.v[i]));
     }
+    b->info = gn_model_get_info(b->model); /* decode may have settled on fewer threads */
     if (!o->no_extras) {
         GN_TRY(cold_start(b));
     }
@@ -464,6 +464,7 @@ static gn_status bench_run(bench *b)
     }
     if (o->json) {
         gn_cli_json_end(&b->json);
+        gn_cli_json_int(&b->json, "threads", b->info.threads);
         gn_cli_json_end(&b->json);
     }
     return GN_OK;

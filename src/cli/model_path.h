@@ -37,7 +37,8 @@ enum { GN_CLI_CACHE_AUTO, GN_CLI_CACHE_READ, GN_CLI_CACHE_OFF }; /* in that orde
      .kind = GN_CLI_INT,                                                                           \
      .offset = offsetof(T, model.threads),                                                         \
      .value = "T",                                                                                 \
-     .help = "Threads that compute; default: the processors this process may use.",                \
+     .help = "Threads that compute; default: the cores this process may use, or fewer for decode " \
+             "where they are as fast.",                                                            \
      .min = 1,                                                                                     \
      .max = 1024},                                                                                 \
         {.name = "threads-prefill",                                                                \

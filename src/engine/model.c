@@ -2,6 +2,7 @@
 #include "engine/model_impl.h"
 
 #include "base/alloc.h"
+#include "cpu/topology.h"
 #include "os/memory.h"
 
 #include <stdio.h>
@@ -124,6 +125,30 @@ static void count_weights(gn_model *m)
     }
 }
 
+/* Cores rather than processors: two that share a core share what computes. Where there is no choice the
+ * topology isn't loaded. */
+static int usable_cores(void)
+{
+    int n = gn_os_cpu_count();
+    int n_cores = n > 2 ? gn_cpu_count_cores(NULL, NULL) : 0;
+    return n_cores != 0 && n_cores < n ? n_cores : n;
+}
+
+static gn_status open_pool(gn_model *m, const gn_model_options *options)
+{
+    bool fixed = options->threads != 0;
+    int n_decode = fixed ? options->threads : usable_cores();
+    n_decode = n_decode < MAX_THREADS ? n_decode : MAX_THREADS;
+    int n_prefill = options->prefill_threads != 0 ? options->prefill_threads : n_decode;
+    GN_TRY(gn_os_pool_create(n_decode > n_prefill ? n_decode : n_prefill, &m->pool));
+    gn_os_pool_use(m->pool, n_prefill); /* of encoders; decoders choose for each pass */
+    gn_engine_tuner_init(&m->tuner, n_decode, fixed);
+    atomic_init(&m->n_threads_one, n_decode);
+    m->n_threads_few = n_decode;
+    m->n_threads_many = n_prefill;
+    return GN_OK;
+}
+
 static gn_status open_parts(gn_model *m, const char *path, const gn_model_options *options)
 {
     uint64_t heap = gn_alloc_bytes();
@@ -134,18 +159,14 @@ static gn_status open_parts(gn_model *m, const char *path, const gn_model_option
     GN_TRY(gn_arch_find(&meta, &arch));
     memcpy(m->arch, meta.arch, sizeof m->arch);
     m->info.architecture = m->arch;
-    int n_decode = options->threads != 0 ? options->threads : gn_os_cpu_count();
-    int n_prefill = options->prefill_threads != 0 ? options->prefill_threads : n_decode;
-    GN_TRY(gn_os_pool_create(n_decode > n_prefill ? n_decode : n_prefill, &m->pool));
-    gn_os_pool_use(m->pool, n_prefill); /* of encoders; decoders choose for each pass */
-    m->info.threads = n_decode;
+    GN_TRY(open_pool(m, options));
     m->info.cpu_level = gn_cpu_level_name(gn_kernels_get()->level);
     m->info.bos = -1;
     m->info.eos = -1;
     uint64_t before_net = gn_alloc_bytes();
     GN_TRY(arch->encoder ? open_encoder(m, options) : open_decoder(m, options));
     if (m->net != NULL) {
-        gn_net_set_threads(m->net, n_decode, n_prefill);
+        gn_net_set_threads(m->net, m->n_threads_few, m->n_threads_many);
     }
     m->net_bytes = gn_alloc_bytes() - before_net;
     GN_TRY(read_name(m));
@@ -212,7 +233,9 @@ void gn_model_close(gn_model *m)
 
 gn_model_info gn_model_get_info(const gn_model *model)
 {
-    return model->info;
+    gn_model_info info = model->info;
+    info.threads = atomic_load_explicit(&model->n_threads_one, memory_order_relaxed);
+    return info;
 }
 
 bool gn_model_cache_wait(gn_model *model, int32_t ms, uint64_t *done, uint64_t *total)

@@ -3,6 +3,7 @@
 #define GN_ENGINE_MODEL_IMPL_H
 
 #include "engine/panels.h"
+#include "engine/tuner.h"
 #include "ganglion/model.h"
 #include "kv/pages.h"
 #include "model/encoder.h"
@@ -11,6 +12,7 @@
 #include "text/tokenizer.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct gn_model {
     gn_source *source;
@@ -23,7 +25,11 @@ struct gn_model {
     gn_encoder *encoder;      /* an encoder */
     gn_kv_pool *kv;           /* decoders; under lock */
     gn_row *rows;             /* decoders: [GN_NET_MAX_ROWS] of the pass that runs; under lock */
-    gn_model_info info;
+    gn_model_info info;       /* but for threads: n_threads_one */
+    atomic_int n_threads_one; /* of passes of one row */
+    int n_threads_few;        /* of those of a few more */
+    int n_threads_many;
+    gn_engine_tuner tuner; /* of n_threads_one; under lock */
     char *name;
     char arch[64];
     uint64_t net_bytes;   /* heap of the forward pass */

@@ -172,6 +172,11 @@ void gn_engine_panels_close(gn_engine_panels *p)
     gn_free(p);
 }
 
+bool gn_engine_panels_writing(const gn_engine_panels *p)
+{
+    return p != NULL && p->started && !atomic_load_explicit(&p->finished, memory_order_acquire);
+}
+
 bool gn_engine_panels_wait(gn_engine_panels *p, int32_t ms, uint64_t *done, uint64_t *total)
 {
     bool finished = true;

@@ -20,6 +20,9 @@ void gn_engine_panels_close(gn_engine_panels *panels);
 /* See gn_model_cache_wait(). NULL is fine. */
 bool gn_engine_panels_wait(gn_engine_panels *panels, int32_t ms, uint64_t *done, uint64_t *total);
 
+/* Whether the writer is at work. NULL is fine. */
+bool gn_engine_panels_writing(const gn_engine_panels *panels);
+
 /* Bytes mapped of the cache file; 0 without one. */
 uint64_t gn_engine_panels_bytes(const gn_engine_panels *panels);
 

@@ -6,6 +6,7 @@
 #include "engine/session_impl.h"
 
 #include "base/alloc.h"
+#include "os/clock.h"
 
 #include <assert.h>
 #include <math.h>
@@ -142,6 +143,24 @@ static bool all_finite(const float *x, size_t n)
     return !isnan(sum);
 }
 
+/* Compute model->rows [n]. A pass of one row has its own count of threads, and may be one of those that find
+ * it out: not while packed weights are being written, which takes processors and bandwidth. */
+static void forward(gn_model *model, size_t n, float *logits)
+{
+    gn_engine_tuner *tuner = &model->tuner;
+    int few = n == 1 ? tuner->n_threads : model->n_threads_few;
+    gn_net_set_threads(model->net, few, model->n_threads_many);
+    if (n != 1 || tuner->done || !model->rows[0].wants_output ||
+        gn_engine_panels_writing(model->panels)) {
+        gn_net_forward(model->net, model->rows, n, logits, NULL);
+        return;
+    }
+    uint64_t start = gn_os_now_ns();
+    gn_net_forward(model->net, model->rows, n, logits, NULL);
+    gn_engine_tuner_add(tuner, gn_os_now_ns() - start);
+    atomic_store_explicit(&model->n_threads_one, tuner->n_threads, memory_order_relaxed);
+}
+
 /* Evaluate one batch from table.n_tok on; the rows from `first_out` (an index of ids) on give logits. */
 static gn_status run_batch(gn_session *s, size_t m, size_t first_out, float *logits)
 {
@@ -156,7 +175,7 @@ static gn_status run_batch(gn_session *s, size_t m, size_t first_out, float *log
                            .wants_output = start + i >= first_out};
         n_out += rows[i].wants_output;
     }
-    gn_net_forward(s->model->net, rows, m, logits, NULL);
+    forward(s->model, m, logits);
     s->table.n_tok = (uint32_t)(start + m);
     if (!all_finite(logits, n_out * (size_t)s->model->info.n_vocab)) {
         return gn_engine_nonfinite(s->model);
@@ -224,7 +243,7 @@ static gn_status run_lasts(gn_session *const *sessions, size_t n, float *logits)
                                   .long_context = s->long_context,
                                   .wants_output = true};
     }
-    gn_net_forward(model->net, model->rows, n, logits, NULL);
+    forward(model, n, logits);
     for (size_t i = 0; i < n; i++) {
         sessions[i]->table.n_tok++;
     }
