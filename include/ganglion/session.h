@@ -63,9 +63,10 @@ GN_MUST_USE GN_API gn_status gn_session_next(gn_session *session, gn_sampler *sa
                                              float *logprob);
 
 typedef enum gn_finish {
-    GN_FINISH_STOP,     /* an end token or a stop string */
-    GN_FINISH_LENGTH,   /* max_tokens or n_ctx */
-    GN_FINISH_CANCELLED /* the callback said so */
+    GN_FINISH_STOP,      /* an end token or a stop string */
+    GN_FINISH_LENGTH,    /* max_tokens or n_ctx */
+    GN_FINISH_CANCELLED, /* the callback said so */
+    GN_FINISH_DEADLINE   /* its time is over (requests of a server) */
 } gn_finish;
 
 typedef struct gn_generate_options {

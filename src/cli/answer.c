@@ -351,6 +351,7 @@ const char *gn_cli_finish_name(gn_finish finish)
     case GN_FINISH_STOP: return "stop";
     case GN_FINISH_LENGTH: return "length";
     case GN_FINISH_CANCELLED: return "cancelled";
+    case GN_FINISH_DEADLINE: return "deadline";
     }
     return "?";
 }

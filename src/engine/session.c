@@ -420,26 +420,36 @@ static gn_status need_last(gn_session *s)
     return GN_OK;
 }
 
-gn_status gn_session_next(gn_session *s, gn_sampler *sampler, int32_t *id, float *logprob)
+gn_status gn_session_last(gn_session *s, const float **logits)
 {
     GN_REQUIRE(s->n_ids >= 1, GN_E_STATE, "gn_session_next: the session holds no token");
     GN_REQUIRE(s->n_ids < s->n_ctx, GN_E_LIMIT, "the context of %zu tokens is full", s->n_ctx);
-    /* What can fail comes before the choice, which moves the sampler on. */
     GN_TRY(reserve_ids(s, s->n_ids + 1));
     GN_TRY(need_last(s));
-    int32_t chosen = -1;
-    GN_TRY(gn_sampler_pick(sampler, s->last, NULL, &chosen));
-    GN_TRY(gn_sampler_accept(sampler, chosen, true));
-    float lp = 0.0f;
-    if (logprob != NULL) {
-        lp =
-            (float)((double)s->last[chosen] - gn_sample_logsumexp(s->last, s->model->info.n_vocab));
-    }
-    GN_TRY(append(s, &chosen, 1));
+    *logits = s->last;
+    return GN_OK;
+}
+
+void gn_session_push(gn_session *s, int32_t id)
+{
+    assert(s->n_ids < s->cap && s->n_ids < s->n_ctx);
+    s->ids[s->n_ids++] = id;
     s->last_valid = false;
-    *id = chosen;
+}
+
+gn_status gn_session_next(gn_session *s, gn_sampler *sampler, int32_t *id, float *logprob)
+{
+    /* What can fail comes before the choice, which moves the sampler on. */
+    const float *last = NULL;
+    GN_TRY(gn_session_last(s, &last));
+    int32_t chosen = -1;
+    GN_TRY(gn_sampler_pick(sampler, last, NULL, &chosen));
+    GN_TRY(gn_sampler_accept(sampler, chosen, true));
     if (logprob != NULL) {
-        *logprob = lp;
+        *logprob =
+            (float)((double)last[chosen] - gn_sample_logsumexp(last, s->model->info.n_vocab));
     }
+    gn_session_push(s, chosen);
+    *id = chosen;
     return GN_OK;
 }

@@ -8,6 +8,13 @@
 gn_model *gn_session_model(const gn_session *session);
 size_t gn_session_n_ctx(const gn_session *session);
 
+/* The logits of the last token [n_vocab], evaluating what is not; there is room for one more id afterwards, so that
+ * gn_session_push() can't fail. Borrowed until the next call. GN_E_STATE: no token; GN_E_LIMIT: the context is
+ * full; and the codes of gn_session_eval(). */
+GN_MUST_USE gn_status gn_session_last(gn_session *session, const float **logits);
+/* Append the token chosen from them; it is evaluated when the next call needs it. */
+void gn_session_push(gn_session *session, int32_t id);
+
 /* Heap of a session that holds n_ctx tokens, its pages aside, with the row of logits that a caller keeps for it. */
 uint64_t gn_session_bytes(const gn_model *model, size_t n_ctx);
 
