@@ -2,7 +2,7 @@
 PRESET ?= release
 PREFIX ?= /usr/local
 
-.PHONY: all release check check-full bench bench-kernels fuzz format install clean
+.PHONY: all release check check-full bench bench-kernels bench-serve fuzz format install clean
 
 all: $(PRESET)
 
@@ -18,6 +18,9 @@ check-full:
 
 bench: release
 	bench/compare/run
+
+bench-serve: release
+	bench/serve/run
 
 bench-kernels: release
 	build/release/bench/kernels/bench_kernels
