@@ -77,9 +77,10 @@ typedef struct gn_model_info {
     uint64_t n_params;           /* elements of all weights */
     uint64_t weight_bytes;       /* mapped bytes of all weights */
     uint64_t read_bytes_per_tok; /* of the weights, for one token of one sequence */
-    uint64_t kv_bytes_per_tok;   /* KV cache for one token of one sequence */
-    uint64_t cache_bytes;        /* of the cache file in use; 0: weights are read in place */
-    bool is_encoder;             /* makes embeddings, can't generate */
+    uint64_t kv_bytes_per_tok; /* KV cache for one token of one sequence; what layers with a window
+                                  * hold of it is given back when the window has passed */
+    uint64_t cache_bytes;      /* of the cache file in use; 0: weights are read in place */
+    bool is_encoder;           /* makes embeddings, can't generate */
     bool has_chat_template;
     int32_t bos; /* -1: none */
     int32_t eos; /* -1: none */

@@ -28,8 +28,12 @@ static gn_status decoder_hidden(gn_model *model, const int32_t *ids, size_t n, f
     gn_row *rows = model->rows;
     gn_kv_table table;
     gn_kv_table_init(&table, model->kv);
-    gn_status status = gn_kv_table_reserve(&table, (uint32_t)n);
-    for (size_t done = 0; status == GN_OK && done < n;) {
+    gn_status status = GN_OK;
+    for (size_t done = 0; done < n;) {
+        status = gn_kv_table_reserve(&table, (uint32_t)n);
+        if (status != GN_OK) {
+            break;
+        }
         size_t m = n - done < GN_NET_MAX_ROWS ? n - done : GN_NET_MAX_ROWS;
         for (size_t i = 0; i < m; i++) {
             rows[i] = (gn_row){.id = ids[done + i],
@@ -39,7 +43,7 @@ static gn_status decoder_hidden(gn_model *model, const int32_t *ids, size_t n, f
         }
         gn_net_forward(model->net, rows, m, NULL, hidden + done * (size_t)model->info.n_embd);
         done += m;
-        table.n_tok = (uint32_t)done;
+        gn_kv_table_advance(&table, (uint32_t)done);
     }
     gn_kv_table_fini(&table);
     return status;

@@ -60,7 +60,7 @@ static void plan_decoder(const gn_model *model, gn_plan *plan)
 {
     uint64_t users = (uint64_t)plan->n_users;
     uint64_t n_ctx = (uint64_t)plan->n_ctx;
-    uint64_t pages = (n_ctx + GN_KV_PAGE_TOK - 1) / GN_KV_PAGE_TOK;
+    gn_kv_shape shape = gn_net_kv_shape(model->net);
     mapped m = {.embd = gn_net_token_embd(model->net)};
     m.files = model->info.weight_bytes - m.embd->bytes;
     touch_vectors(model->source);
@@ -68,7 +68,7 @@ static void plan_decoder(const gn_model *model, gn_plan *plan)
     plan->weight_bytes =
         m.files + (m.embd_is_read ? m.embd->bytes : embedding_bytes(m.embd, users * n_ctx));
     plan->cache_bytes = m.panels;
-    plan->kv_bytes = users * pages * GN_KV_PAGE_TOK * model->info.kv_bytes_per_tok;
+    plan->kv_bytes = users * gn_kv_table_bytes(&shape, (uint32_t)n_ctx);
     plan->scratch_bytes += users * gn_session_bytes(model, (size_t)plan->n_ctx);
     plan->read_bytes_per_tok = model->info.read_bytes_per_tok;
     plan->kv_read_bytes_per_tok = gn_net_kv_read_bytes(model->net, (uint32_t)plan->n_ctx);

@@ -2,7 +2,8 @@
  *
  * Invariants: (1) table.n_tok ≤ n_ids: ids [0, table.n_tok) are evaluated, the rest wait for the next call
  * that needs them; (2) last_valid means `last` holds the logits of id n_ids - 1 and all ids are evaluated;
- * (3) a failed call leaves ids and pages as they were. */
+ * (3) a failed call leaves the ids as they were, and evaluated as far as the pages of windowed layers
+ * (kv/table.h) still allow. */
 #include "engine/session_impl.h"
 
 #include "base/alloc.h"
@@ -14,6 +15,8 @@
 
 #define DEFAULT_BATCH 256
 #define MAX_BATCH     4096
+
+static_assert(GN_NET_MAX_ROWS <= GN_KV_PASS_TOK, "a table has room for every pass");
 
 struct gn_session {
     gn_model *model;
@@ -164,6 +167,8 @@ static void forward(gn_model *model, size_t n, float *logits)
 /* Evaluate one batch from table.n_tok on; the rows from `first_out` (an index of ids) on give logits. */
 static gn_status run_batch(gn_session *s, size_t m, size_t first_out, float *logits)
 {
+    /* The first batch takes all pages; the others what windows see next, in place of what they have passed. */
+    GN_TRY(gn_kv_table_reserve(&s->table, (uint32_t)s->n_ids));
     gn_row *rows = s->model->rows;
     size_t start = s->table.n_tok;
     size_t n_out = 0;
@@ -176,7 +181,7 @@ static gn_status run_batch(gn_session *s, size_t m, size_t first_out, float *log
         n_out += rows[i].wants_output;
     }
     forward(s->model, m, logits);
-    s->table.n_tok = (uint32_t)(start + m);
+    gn_kv_table_advance(&s->table, (uint32_t)(start + m));
     if (!all_finite(logits, n_out * (size_t)s->model->info.n_vocab)) {
         return gn_engine_nonfinite(s->model);
     }
@@ -190,7 +195,7 @@ static gn_status catch_up(gn_session *s, float *logits, size_t n_logits)
     size_t first_out = s->n_ids - n_logits;
     assert(first_out >= before);
     (void)pthread_mutex_lock(&s->model->lock);
-    gn_status status = gn_kv_table_reserve(&s->table, (uint32_t)s->n_ids);
+    gn_status status = GN_OK;
     while (status == GN_OK && s->table.n_tok < s->n_ids) {
         size_t start = s->table.n_tok;
         size_t m = s->n_ids - start < s->n_batch ? s->n_ids - start : s->n_batch;
@@ -245,7 +250,7 @@ static gn_status run_lasts(gn_session *const *sessions, size_t n, float *logits)
     }
     forward(model, n, logits);
     for (size_t i = 0; i < n; i++) {
-        sessions[i]->table.n_tok++;
+        gn_kv_table_advance(&sessions[i]->table, sessions[i]->table.n_tok + 1);
     }
     if (!all_finite(logits, n * (size_t)model->info.n_vocab)) {
         return gn_engine_nonfinite(model);
@@ -274,14 +279,20 @@ static gn_status run_many(gn_session *const *sessions, size_t n, float *logits)
     return status;
 }
 
-/* Leave one id of s to evaluate, the last: those before it that wait are evaluated, and it is again where
- * it was already (to the same bits). */
+/* Forget the evaluation of the last id, which is evaluated again then (to the same bits). Pages are kept. */
+static void forget_last(gn_session *s)
+{
+    (void)pthread_mutex_lock(&s->model->lock);
+    s->table.n_tok = gn_kv_table_usable(&s->table, s->table.n_tok - 1);
+    (void)pthread_mutex_unlock(&s->model->lock);
+    s->last_valid = false;
+}
+
+/* Leave one id of s to evaluate, the last: those before it that wait are evaluated. */
 static gn_status leave_last(gn_session *s)
 {
     if (s->table.n_tok == s->n_ids) {
-        s->table.n_tok--;
-        s->last_valid = false;
-        return GN_OK;
+        forget_last(s);
     }
     if (s->table.n_tok + 1 == s->n_ids) {
         return GN_OK;
@@ -359,10 +370,19 @@ gn_status gn_session_truncate(gn_session *s, size_t n)
     return GN_OK;
 }
 
-static gn_status reserve_pages(gn_session *s, size_t n)
+/* Pages for n ids, of which the first *common are as they were: fewer where windows have passed what those would
+ * be gone on from. The table then ends with those. */
+static gn_status reserve_pages(gn_session *s, size_t n, size_t *common)
 {
+    gn_kv_table *table = &s->table;
     (void)pthread_mutex_lock(&s->model->lock);
-    gn_status status = gn_kv_table_reserve(&s->table, (uint32_t)n);
+    uint32_t before = table->n_tok;
+    table->n_tok = gn_kv_table_usable(table, (uint32_t)*common);
+    gn_status status = gn_kv_table_reserve(table, (uint32_t)n);
+    *common = table->n_tok;
+    if (status != GN_OK) {
+        table->n_tok = before;
+    }
     (void)pthread_mutex_unlock(&s->model->lock);
     return status;
 }
@@ -387,10 +407,9 @@ gn_status gn_session_set(gn_session *s, const int32_t *ids, size_t n, size_t *n_
     }
     /* All memory first, so that a session that can't have it keeps what it holds. */
     GN_TRY(reserve_ids(s, n));
-    GN_TRY(reserve_pages(s, n));
+    GN_TRY(reserve_pages(s, n, &common));
     s->last_valid = false;
     s->n_ids = common;
-    s->table.n_tok = (uint32_t)common;
     GN_TRY(append(s, ids + common, n - common));
     gn_status status = catch_up(s, s->last, 1);
     if (status != GN_OK) {
@@ -412,8 +431,7 @@ static gn_status need_last(gn_session *s)
         return GN_OK;
     }
     if (s->table.n_tok == s->n_ids) {
-        /* Evaluated without logits: its last token is evaluated again, to the same bits. */
-        s->table.n_tok--;
+        forget_last(s); /* it was evaluated without logits */
     }
     GN_TRY(catch_up(s, s->last, 1));
     s->last_valid = true;

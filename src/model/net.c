@@ -209,5 +209,10 @@ void gn_net_each_weight(gn_net *net, void (*fn)(void *ctx, gn_view *weight), voi
 
 gn_kv_shape gn_net_kv_shape(const gn_net *net)
 {
-    return (gn_kv_shape){net->hp.n_layer, net->hp.n_head_kv, net->hp.head_dim, net->kv_type};
+    return (gn_kv_shape){.n_layer = net->hp.n_layer,
+                         .n_head_kv = net->hp.n_head_kv,
+                         .head_dim = net->hp.head_dim,
+                         .type = net->kv_type,
+                         .n_window = net->hp.n_window,
+                         .windowed = net->hp.windowed};
 }

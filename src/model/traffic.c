@@ -27,9 +27,8 @@ uint64_t gn_net_read_bytes(const gn_net *net)
 uint64_t gn_net_kv_read_bytes(const gn_net *net, uint32_t n_ctx)
 {
     const gn_hparams *hp = &net->hp;
-    gn_kv_shape one_layer = gn_net_kv_shape(net);
-    one_layer.n_layer = 1;
-    uint64_t bytes_per_tok = gn_kv_page_bytes(&one_layer) / GN_KV_PAGE_TOK;
+    gn_kv_shape shape = gn_net_kv_shape(net);
+    uint64_t bytes_per_tok = gn_kv_page_bytes(&shape) / hp->n_layer / GN_KV_PAGE_TOK;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < hp->n_layer; i++) {
         bool cut = hp->windowed[i] && hp->n_window < n_ctx;
