@@ -7,10 +7,9 @@
 #include "engine/session_impl.h"
 
 #include "base/alloc.h"
-#include "os/clock.h"
+#include "engine/pass.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 #define DEFAULT_BATCH 256
@@ -136,34 +135,6 @@ static gn_status append(gn_session *s, const int32_t *ids, size_t n)
     return GN_OK;
 }
 
-/* A sum of x·0 is 0 unless one x is NaN or infinite. */
-static bool all_finite(const float *x, size_t n)
-{
-    float sum = 0.0f;
-    for (size_t i = 0; i < n; i++) {
-        sum += x[i] * 0.0f;
-    }
-    return !isnan(sum);
-}
-
-/* Compute model->rows [n]. A pass of one row has its own count of threads, and may be one of those that find
- * it out: not while packed weights are being written, which takes processors and bandwidth. */
-static void forward(gn_model *model, size_t n, float *logits)
-{
-    gn_engine_tuner *tuner = &model->tuner;
-    int few = n == 1 ? tuner->n_threads : model->n_threads_few;
-    gn_net_set_threads(model->net, few, model->n_threads_many);
-    if (n != 1 || tuner->done || !model->rows[0].wants_output ||
-        gn_engine_panels_writing(model->panels)) {
-        gn_net_forward(model->net, model->rows, n, logits, NULL);
-        return;
-    }
-    uint64_t start = gn_os_now_ns();
-    gn_net_forward(model->net, model->rows, n, logits, NULL);
-    gn_engine_tuner_add(tuner, gn_os_now_ns() - start);
-    atomic_store_explicit(&model->n_threads_one, tuner->n_threads, memory_order_relaxed);
-}
-
 /* Evaluate one batch from table.n_tok on; the rows from `first_out` (an index of ids) on give logits. */
 static gn_status run_batch(gn_session *s, size_t m, size_t first_out, float *logits)
 {
@@ -180,9 +151,9 @@ static gn_status run_batch(gn_session *s, size_t m, size_t first_out, float *log
                            .wants_output = start + i >= first_out};
         n_out += rows[i].wants_output;
     }
-    forward(s->model, m, logits);
+    gn_engine_pass(s->model, m, logits);
     gn_kv_table_advance(&s->table, (uint32_t)(start + m));
-    if (!all_finite(logits, n_out * (size_t)s->model->info.n_vocab)) {
+    if (!gn_engine_all_finite(logits, n_out * (size_t)s->model->info.n_vocab)) {
         return gn_engine_nonfinite(s->model);
     }
     return GN_OK;
@@ -248,11 +219,11 @@ static gn_status run_lasts(gn_session *const *sessions, size_t n, float *logits)
                                   .long_context = s->long_context,
                                   .wants_output = true};
     }
-    forward(model, n, logits);
+    gn_engine_pass(model, n, logits);
     for (size_t i = 0; i < n; i++) {
         gn_kv_table_advance(&sessions[i]->table, sessions[i]->table.n_tok + 1);
     }
-    if (!all_finite(logits, n * (size_t)model->info.n_vocab)) {
+    if (!gn_engine_all_finite(logits, n * (size_t)model->info.n_vocab)) {
         return gn_engine_nonfinite(model);
     }
     return GN_OK;
