@@ -4,7 +4,6 @@
  * each has a short run that is not counted, then -r runs whose median, least and most are printed. */
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "cli/bandwidth.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/model_path.h"
@@ -12,6 +11,7 @@
 #include "ganglion/session.h"
 #include "os/clock.h"
 #include "os/process.h"
+#include "tensor/bandwidth.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -339,7 +339,7 @@ static void memory(bench *b)
 static gn_status bandwidth(bench *b)
 {
     double read = 0.0;
-    GN_TRY(gn_cli_read_bandwidth(b->info.threads, &read));
+    GN_TRY(gn_tensor_read_bandwidth(b->info.threads, &read));
     double share = (double)b->info.read_bytes_per_tok * b->decode_rate / read;
     if (!b->options->json) {
         char one[GN_CLI_HUMAN];

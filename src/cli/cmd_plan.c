@@ -1,12 +1,12 @@
 /* `ganglion plan`: what a model, a context and a number of users take of memory, whether that fits, and the
  * speed that memory allows. Opens the model, which reads its header, and computes nothing. */
-#include "cli/bandwidth.h"
 #include "cli/commands.h"
 #include "cli/model_path.h"
 #include "cli/out.h"
 #include "ganglion/model.h"
 #include "os/memory.h"
 #include "os/process.h"
+#include "tensor/bandwidth.h"
 
 #include <inttypes.h>
 
@@ -77,7 +77,7 @@ static gn_status add_up(const options *o, facts *f)
     }
     f->bandwidth = o->bandwidth * 1e9;
     if (f->bandwidth <= 0.0) {
-        GN_TRY(gn_cli_read_bandwidth(f->info.threads, &f->bandwidth));
+        GN_TRY(gn_tensor_read_bandwidth(f->info.threads, &f->bandwidth));
     }
     double weights = (double)p->read_bytes_per_tok;
     double kv = (double)p->kv_read_bytes_per_tok;

@@ -129,6 +129,23 @@ static bool check_elementwise(const kc_row *row)
     return good;
 }
 
+static bool check_sum(const kc_row *row)
+{
+    bool good = true;
+    for (size_t n = 0; n < 500 && good; n += n < 70 ? 1 : 97) {
+        uint32_t *x = kc_alloc(n * sizeof *x);
+        uint32_t *sums = kc_alloc(2 * sizeof *sums);
+        for (size_t i = 0; i < n; i++) {
+            x[i] = kc_u32();
+        }
+        ((gn_k_sum_u32_fn *)row->fn)(x, n, &sums[0]);
+        ((gn_k_sum_u32_fn *)row->ref)(x, n, &sums[1]);
+        good = kc_same_bytes(row, "sum", &sums[0], &sums[1], sizeof *sums);
+        good = kc_release(row) && good;
+    }
+    return good;
+}
+
 typedef struct bench_ctx {
     const kc_row *row;
     size_t k;
@@ -205,6 +222,18 @@ static void bench_narrow(const kc_row *row)
     bench_line(row, call_narrow);
 }
 
+static void call_sum(void *ctx)
+{
+    bench_ctx *b = ctx;
+    uint32_t *sum = (uint32_t *)(void *)b->y;
+    ((gn_k_sum_u32_fn *)b->row->fn)((const uint32_t *)(const void *)b->x, b->k, sum);
+}
+
+static void bench_sum(const kc_row *row)
+{
+    bench_line(row, call_sum);
+}
+
 static void bench_elementwise(const kc_row *row)
 {
     bench_line(row, call_elementwise);
@@ -219,5 +248,6 @@ const kc_checker kc_vec_checkers[] = {
     {"mul", check_elementwise, bench_elementwise},
     {"scale", check_elementwise, bench_elementwise},
     {"axpy", check_elementwise, bench_elementwise},
+    {"sum_u32", check_sum, bench_sum},
     {NULL, NULL, NULL},
 };

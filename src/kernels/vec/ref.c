@@ -92,3 +92,11 @@ void gn_k_axpy_ref(float *y, const float *x, size_t n, float a)
         y[i] = fmaf(a, x[i], y[i]);
     }
 }
+
+void gn_k_sum_u32_ref(const uint32_t *x, size_t n, uint32_t *sum)
+{
+    *sum = 0;
+    for (size_t j = 0; j < n; j++) {
+        *sum += x[j];
+    }
+}

@@ -48,6 +48,10 @@ typedef void gn_k_scale_fn(float *y, size_t n, float a);
 /* y[i] = fmaf(a, x[i], y[i]).   SAME */
 typedef void gn_k_axpy_fn(float *y, const float *x, size_t n, float a);
 
+/* *sum = sum_j x[j] modulo 2^32.   EXACT
+ * For measuring how fast memory is read: lines are asked for ahead, as the products of packed weights do. */
+typedef void gn_k_sum_u32_fn(const uint32_t *x, size_t n, uint32_t *sum);
+
 #define GN_KERNEL_OP(op, CLASS)       gn_k_##op##_fn gn_k_##op##_ref;
 #define GN_KERNEL(op, variant, level) gn_k_##op##_fn gn_k_##op##_##variant;
 #include "kernels/vec/kernels.inc"

@@ -2,6 +2,7 @@
 #ifndef GN_KERNELS_VEC_VEC_SIMD_H
 #define GN_KERNELS_VEC_VEC_SIMD_H
 
+#include "kernels/simd/b64.h"
 #include "kernels/simd/v16.h"
 #include "kernels/simd/v16_dots.h"
 #include "kernels/vec/vec.h"
@@ -99,6 +100,22 @@ GN_INLINE void axpy_step(float *y, const float *x, v16 a, size_t j, size_t n)
 void V16_FN(axpy)(float *y, const float *x, size_t n, float a)
 {
     V16_FOR(n, axpy_step, y, x, v16_set1(a));
+}
+
+#define SUM_AHEAD 9472 /* bytes; packed_simd.h has the same */
+
+void V16_FN(sum_u32)(const uint32_t *x, size_t n, uint32_t *sum)
+{
+    b64 sums = b64_set_u32(0);
+    size_t whole = n / 16 * 16;
+    for (size_t j = 0; j < whole; j += 16) {
+        __builtin_prefetch((const void *)((uintptr_t)(x + j) + SUM_AHEAD), 0, 2);
+        sums = b64_add_u32(sums, b64_load(x + j));
+    }
+    *sum = (uint32_t)b64_reduce_add_i32(sums);
+    for (size_t j = whole; j < n; j++) {
+        *sum += x[j];
+    }
 }
 
 #endif
