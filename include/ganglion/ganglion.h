@@ -2,6 +2,7 @@
 #ifndef GANGLION_H
 #define GANGLION_H
 
+#include "ganglion/grammar.h"
 #include "ganglion/model.h"
 #include "ganglion/sample.h"
 #include "ganglion/session.h"

@@ -1,6 +1,7 @@
 /* A grammar: the set of texts that an answer may be. Made from a JSON Schema, a regular expression or GBNF;
  * what can't be enforced is refused, what is accepted is enforced on every token. Immutable: any threads may
- * use one grammar in any number of generations. */
+ * use one grammar in any number of generations. They are of one model: the first generation binds the grammar to
+ * its model's vocabulary, and after that model is closed it may only be released. */
 #ifndef GANGLION_GRAMMAR_H
 #define GANGLION_GRAMMAR_H
 
