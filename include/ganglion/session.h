@@ -7,6 +7,7 @@
 #ifndef GANGLION_SESSION_H
 #define GANGLION_SESSION_H
 
+#include "ganglion/grammar.h"
 #include "ganglion/model.h"
 #include "ganglion/sample.h"
 
@@ -64,7 +65,7 @@ GN_MUST_USE GN_API gn_status gn_session_next(gn_session *session, gn_sampler *sa
 
 typedef enum gn_finish {
     GN_FINISH_STOP,      /* an end token or a stop string */
-    GN_FINISH_LENGTH,    /* max_tokens or n_ctx */
+    GN_FINISH_LENGTH,    /* max_tokens or n_ctx; see also grammar_closed */
     GN_FINISH_CANCELLED, /* the callback said so */
     GN_FINISH_DEADLINE   /* its time is over (requests of a server) */
 } gn_finish;
@@ -82,15 +83,24 @@ typedef struct gn_generate_options {
     /* Each token chosen, the end token included. Return false to cancel. May be NULL. */
     bool (*on_token)(void *ctx, int32_t id, float logprob);
     void *ctx;
+    /* The answer is one of its texts, at every temperature and limit: a stop string may cut it, nothing else.
+     * NULL: any text. Borrowed during the call. */
+    gn_grammar *grammar;
 } gn_generate_options;
 
 typedef struct gn_generate_result {
     gn_finish finish;
     int32_t n_tokens;   /* chosen, the end token included */
     int32_t stop_index; /* which stop string ended it, or -1 */
+    /* With GN_FINISH_LENGTH and a grammar: max_tokens or n_ctx came near, and the text was closed by its shortest
+     * end, or was complete. */
+    bool grammar_closed;
 } gn_generate_result;
 
-/* gn_session_next() until an end. On a stop the session holds every token chosen. result may be NULL. */
+/* gn_session_next() until an end. On a stop the session holds every token chosen. result may be NULL. With a
+ * grammar also GN_E_LIMIT (its shortest text needs more tokens than max_tokens or n_ctx leave: message how many;
+ * or its automaton grew past its bounds), GN_E_UNSUPPORTED (the model has no tokenizer), GN_E_REFUSED (the
+ * vocabulary can't spell its texts), GN_E_ARG (it is in use with another model). */
 GN_MUST_USE GN_API gn_status gn_generate(gn_session *session, gn_sampler *sampler,
                                          const gn_generate_options *options,
                                          gn_generate_result *result);

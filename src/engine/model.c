@@ -26,7 +26,7 @@ static gn_status open_tokenizer(gn_model *m)
     gn_tokenizer_set_rows(m->tokenizer, m->info.n_vocab);
     m->info.bos = gn_tokenizer_bos(m->tokenizer);
     m->info.eos = gn_tokenizer_eos(m->tokenizer);
-    return GN_OK;
+    return gn_engine_vocab_create(m->tokenizer, (size_t)m->info.n_vocab, &m->vocab);
 }
 
 /* A template that can't be parsed does not keep the model from loading: the error comes when it is used. */
@@ -223,6 +223,7 @@ void gn_model_close(gn_model *m)
     gn_encoder_destroy(m->encoder);
     gn_os_pool_destroy(m->pool);
     gn_template_destroy(m->chat);
+    gn_engine_vocab_destroy(m->vocab);
     gn_tokenizer_destroy(m->tokenizer);
     gn_source_close(m->source);
     gn_free(m->chat_error);

@@ -4,6 +4,7 @@
 
 #include "engine/panels.h"
 #include "engine/tuner.h"
+#include "engine/vocab.h"
 #include "ganglion/model.h"
 #include "kv/pages.h"
 #include "model/encoder.h"
@@ -17,6 +18,7 @@
 struct gn_model {
     gn_source *source;
     gn_tokenizer *tokenizer; /* NULL: a checkpoint without one; only ids can be used */
+    gn_engine_vocab *vocab;  /* of the tokenizer, NULL where it is */
     gn_template *chat;       /* NULL: none, or it could not be parsed (chat_error) */
     char *chat_error;
     gn_os_pool *pool;

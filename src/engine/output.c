@@ -3,13 +3,16 @@
 #include "engine/output.h"
 
 #include "base/alloc.h"
+#include "engine/constraint.h"
 #include "engine/session_impl.h"
 
+#include <assert.h>
 #include <string.h>
 
 struct gn_output {
     const gn_model *model;
     gn_sampler *sampler;
+    gn_constraint *constraint; /* NULL: any text */
     int32_t max_tokens;
     int32_t n_top;
     int32_t n_tokens;
@@ -33,12 +36,21 @@ static gn_status create_stop(gn_output *o, const gn_output_options *options)
     return gn_stop_create(options->stop, lens, options->n_stop, &o->stop);
 }
 
+/* Tokens that may come. */
+static size_t room(const gn_output *o, size_t n_left)
+{
+    if (o->max_tokens < 0) {
+        return n_left;
+    }
+    size_t most = o->n_tokens < o->max_tokens ? (size_t)(o->max_tokens - o->n_tokens) : 0;
+    return n_left < most ? n_left : most;
+}
+
 static gn_status fill(gn_output *o, const gn_output_options *options)
 {
     GN_REQUIRE(options->n_top <= GN_OUTPUT_MAX_TOP, GN_E_ARG,
                "log-probabilities: found %d, expected at most %d", options->n_top,
                GN_OUTPUT_MAX_TOP);
-    GN_REQUIRE(options->grammar == NULL, GN_E_UNSUPPORTED, "grammars are not in generation yet");
     gn_detok_init(&o->detok, o->model->tokenizer, options->special, false);
     if (options->n_stop_ids != 0) {
         o->stop_ids = gn_alloc_array(options->n_stop_ids, sizeof *o->stop_ids);
@@ -47,6 +59,11 @@ static gn_status fill(gn_output *o, const gn_output_options *options)
         }
         memcpy(o->stop_ids, options->stop_ids, options->n_stop_ids * sizeof *o->stop_ids);
         o->n_stop_ids = options->n_stop_ids;
+    }
+    if (options->grammar != NULL) {
+        size_t left = room(o, options->n_left != 0 ? options->n_left : SIZE_MAX);
+        GN_TRY(gn_constraint_create(o->model, options->grammar, o->stop_ids, o->n_stop_ids, left,
+                                    &o->constraint));
     }
     return options->n_stop != 0 ? create_stop(o, options) : GN_OK;
 }
@@ -75,6 +92,7 @@ void gn_output_destroy(gn_output *o)
     if (o == NULL) {
         return;
     }
+    gn_constraint_destroy(o->constraint);
     gn_detok_fini(&o->detok);
     gn_stop_destroy(o->stop);
     gn_free(o->stop_ids);
@@ -146,15 +164,34 @@ static void give(const gn_output *o, gn_output_token *t, gn_output_token *out)
 gn_status gn_output_stop(gn_output *o, gn_finish why, gn_output_token *out)
 {
     gn_output_token t = {.id = -1, .stop_index = -1, .ended = true, .finish = why};
+    if (o->constraint != NULL && why == GN_FINISH_LENGTH) {
+        t.grammar_closed = gn_constraint_stop(o->constraint);
+    }
     gn_buf_clear(&o->text);
     GN_TRY(finish(o, &t));
     give(o, &t, out);
     return GN_OK;
 }
 
-static gn_status choose(gn_output *o, const float *logits, gn_output_token *t)
+/* The token's id, t->id; -1: the grammar ends the answer without one. */
+static gn_status pick(gn_output *o, const float *logits, size_t left, gn_output_token *t)
 {
-    GN_TRY(gn_sampler_pick(o->sampler, logits, NULL, &t->id));
+    if (o->constraint == NULL) {
+        return gn_sampler_pick(o->sampler, logits, NULL, &t->id);
+    }
+    const int32_t *ids;
+    size_t n_forced;
+    GN_TRY(gn_constraint_prepare(o->constraint, left, &ids, &n_forced));
+    assert(logits != NULL || gn_constraint_ended(o->constraint) || (n_forced != 0 && o->n_top < 0));
+    return gn_constraint_choose(o->constraint, o->sampler, logits, left, &t->id);
+}
+
+static gn_status choose(gn_output *o, const float *logits, size_t left, gn_output_token *t)
+{
+    GN_TRY(pick(o, logits, left, t));
+    if (t->id < 0) {
+        return GN_OK;
+    }
     GN_TRY(gn_sampler_accept(o->sampler, t->id, true));
     o->n_tokens++;
     int32_t n_vocab = o->model->info.n_vocab;
@@ -169,27 +206,67 @@ static gn_status choose(gn_output *o, const float *logits, gn_output_token *t)
     return GN_OK;
 }
 
+/* Does the token, or what the grammar says of it, end the answer? */
+static bool ends(const gn_output *o, const gn_output_token *t, bool *is_text)
+{
+    if (o->constraint == NULL) {
+        *is_text = !is_end(o, t->id);
+        return !*is_text;
+    }
+    bool ended = gn_constraint_ended(o->constraint);
+    *is_text = t->id >= 0 && !(ended && is_end(o, t->id));
+    return ended;
+}
+
+/* The text of t->id, and of what was held back where the answer ends. */
+static gn_status take(gn_output *o, gn_output_token *t)
+{
+    bool is_text;
+    bool ended = ends(o, t, &is_text);
+    if (is_text) {
+        gn_buf_clear(&o->piece);
+        if (o->model->tokenizer != NULL) {
+            GN_TRY(gn_detok_push(&o->detok, t->id, &o->piece));
+        }
+        GN_TRY(pass_on(o, t));
+    }
+    if (ended && !t->ended) {
+        t->ended = true;
+        t->grammar_closed = o->constraint != NULL && gn_constraint_closed(o->constraint);
+        t->finish = t->grammar_closed ? GN_FINISH_LENGTH : GN_FINISH_STOP;
+    }
+    return t->ended && t->stop_index < 0 ? finish(o, t) : GN_OK;
+}
+
 gn_status gn_output_next(gn_output *o, const float *logits, size_t n_left, gn_output_token *out)
 {
-    if (n_left == 0 || (o->max_tokens >= 0 && o->n_tokens >= o->max_tokens)) {
+    size_t left = room(o, n_left);
+    if (o->constraint != NULL) {
+        GN_TRY(gn_constraint_check_room(o->constraint, left));
+    }
+    if (left == 0) {
         return gn_output_stop(o, GN_FINISH_LENGTH, out);
     }
     gn_output_token t = {.id = -1, .stop_index = -1};
     gn_buf_clear(&o->text);
-    GN_TRY(choose(o, logits, &t));
-    if (is_end(o, t.id)) {
-        t.ended = true;
-        t.finish = GN_FINISH_STOP;
-    } else {
-        gn_buf_clear(&o->piece);
-        if (o->model->tokenizer != NULL) {
-            GN_TRY(gn_detok_push(&o->detok, t.id, &o->piece));
-        }
-        GN_TRY(pass_on(o, &t));
-    }
-    if (t.ended && t.stop_index < 0) {
-        GN_TRY(finish(o, &t));
-    }
+    GN_TRY(choose(o, logits, left, &t));
+    GN_TRY(take(o, &t));
     give(o, &t, out);
+    return GN_OK;
+}
+
+gn_status gn_output_forced(gn_output *o, size_t n_left, int32_t *ids, size_t cap, size_t *n)
+{
+    const int32_t *queue = NULL;
+    size_t n_queue = 0;
+    size_t left = room(o, n_left);
+    if (o->constraint != NULL && left != 0) {
+        GN_TRY(gn_constraint_check_room(o->constraint, left));
+        GN_TRY(gn_constraint_prepare(o->constraint, left, &queue, &n_queue));
+    }
+    *n = n_queue < cap ? n_queue : cap;
+    if (*n != 0) {
+        memcpy(ids, queue, *n * sizeof *ids);
+    }
     return GN_OK;
 }

@@ -426,6 +426,38 @@ void gn_session_push(gn_session *s, int32_t id)
     s->last_valid = false;
 }
 
+gn_status gn_session_append(gn_session *s, const int32_t *ids, size_t n)
+{
+    GN_TRY(append(s, ids, n));
+    s->last_valid = false;
+    return GN_OK;
+}
+
+gn_status gn_session_append_eval(gn_session *s, const int32_t *ids, size_t n, float *rows)
+{
+    GN_REQUIRE(s->n_ids >= 1, GN_E_STATE, "gn_session_append_eval: the session holds no token");
+    size_t n_vocab = (size_t)s->model->info.n_vocab;
+    size_t before = s->n_ids;
+    GN_TRY(append(s, ids, n));
+    gn_status status;
+    if (s->last_valid) {
+        memcpy(rows, s->last, n_vocab * sizeof *rows);
+        status = catch_up(s, rows + n_vocab, n);
+    } else {
+        if (s->table.n_tok == before) {
+            s->table.n_tok--; /* as in need_last() */
+        }
+        status = catch_up(s, rows, n + 1);
+    }
+    if (status != GN_OK) {
+        s->n_ids = before;
+        return status;
+    }
+    memcpy(s->last, rows + n * n_vocab, n_vocab * sizeof *rows);
+    s->last_valid = true;
+    return GN_OK;
+}
+
 gn_status gn_session_next(gn_session *s, gn_sampler *sampler, int32_t *id, float *logprob)
 {
     /* What can fail comes before the choice, which moves the sampler on. */

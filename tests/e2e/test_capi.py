@@ -58,11 +58,12 @@ class GenerateOptions(c.Structure):
     _fields_ = [("max_tokens", c.c_int32), ("stop", c.POINTER(c.c_char_p)), ("n_stop", c.c_size_t),
                 ("stop_ids", c.POINTER(c.c_int32)), ("n_stop_ids", c.c_size_t),
                 ("special", c.c_bool), ("on_text", ON_TEXT), ("on_token", ON_TOKEN),
-                ("ctx", c.c_void_p)]
+                ("ctx", c.c_void_p), ("grammar", c.c_void_p)]
 
 
 class GenerateResult(c.Structure):
-    _fields_ = [("finish", c.c_int), ("n_tokens", c.c_int32), ("stop_index", c.c_int32)]
+    _fields_ = [("finish", c.c_int), ("n_tokens", c.c_int32), ("stop_index", c.c_int32),
+                ("grammar_closed", c.c_bool)]
 
 
 @pytest.fixture(scope="module")
