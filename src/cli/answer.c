@@ -274,12 +274,14 @@ static gn_status generate(gn_cli_asker *asker, const gn_cli_settings *settings, 
         .on_text = on_text,
         .on_token = on_token,
         .ctx = &s,
+        .grammar = asker->options.grammar,
     };
     gn_generate_result result = {.stop_index = -1};
     GN_TRY(gn_generate(asker->session, sampler, &options, &result));
     GN_TRY(s.status);
     answer->finish = result.finish;
     answer->stop_index = result.stop_index;
+    answer->grammar_closed = result.grammar_closed;
     return GN_OK;
 }
 

@@ -13,6 +13,7 @@ typedef struct gn_cli_asker_options {
     const gn_cli_list *stop;         /* stop strings; borrowed */
     const gn_cli_list *logit_bias;   /* "ID:BIAS" */
     const gn_cli_list *dry_breakers; /* texts; none: newline, colon, double quote, asterisk */
+    gn_grammar *grammar;             /* of every answer; borrowed; NULL: any text */
     FILE *echo;                      /* the answer goes here as it comes; NULL: nowhere */
 } gn_cli_asker_options;
 
@@ -44,7 +45,8 @@ typedef struct gn_cli_answer { /* a zeroed one is valid and empty */
     size_t n;
     size_t cap;
     gn_finish finish;
-    int32_t stop_index; /* which stop string ended it, or -1 */
+    int32_t stop_index;  /* which stop string ended it, or -1 */
+    bool grammar_closed; /* at the limit, by the grammar's shortest end */
     uint64_t seed;
     size_t n_prompt; /* tokens of the prompt, and how many of them the session still had */
     size_t n_reused;

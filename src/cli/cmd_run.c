@@ -3,6 +3,7 @@
 #include "cli/answer.h"
 #include "cli/chat.h"
 #include "cli/commands.h"
+#include "cli/grammar_arg.h"
 #include "cli/model_path.h"
 #include "cli/out.h"
 #include "os/clock.h"
@@ -15,6 +16,7 @@ typedef struct options {
     const char *file;
     const char *system;
     gn_cli_settings settings;
+    gn_cli_grammar_args grammar;
     gn_cli_list stop;
     gn_cli_list logit_bias;
     gn_cli_list dry_breakers;
@@ -56,6 +58,7 @@ static const gn_cli_option rows[] = {
      .offset = offsetof(options, stop),
      .value = "TEXT",
      .help = "End the answer before this text; may be given more than once."},
+    GN_CLI_GRAMMAR_OPTIONS(options),
     {.name = "ctx",
      .kind = GN_CLI_INT,
      .offset = offsetof(options, n_ctx),
@@ -145,6 +148,7 @@ static gn_status put_json(const options *o, const gn_cli_asker *asker, const gn_
     }
     gn_cli_json_end(&json);
     gn_cli_json_str(&json, "finish", gn_cli_finish_name(a->finish));
+    gn_cli_json_bool(&json, "grammar_closed", a->grammar_closed);
     gn_cli_json_str(&json, "stop", a->stop_index >= 0 ? o->stop.v[a->stop_index] : NULL);
     gn_cli_json_uint(&json, "seed", a->seed);
     gn_cli_json_uint(&json, "n_prompt", a->n_prompt);
@@ -177,7 +181,9 @@ static gn_status put_answer(const options *o, const gn_cli_asker *asker, const g
         if (o->logprobs) {
             GN_TRY(put_logprobs(NULL, asker->model, a));
         }
-        if (a->finish == GN_FINISH_LENGTH && a->n_prompt + a->n >= asker->n_ctx) {
+        if (a->grammar_closed) {
+            (void)fprintf(stderr, "(the answer is closed early: the limit of tokens came near)\n");
+        } else if (a->finish == GN_FINISH_LENGTH && a->n_prompt + a->n >= asker->n_ctx) {
             (void)fprintf(stderr, "(the answer is cut: the context of %zu tokens is full)\n",
                           asker->n_ctx);
         }
@@ -263,10 +269,12 @@ static gn_status check_options(const options *o)
     for (size_t i = 0; i < o->stop.n; i++) {
         GN_REQUIRE(o->stop.v[i][0] != '\0', GN_E_ARG, "--stop: found an empty text");
     }
+    GN_TRY(gn_cli_grammar_check(&o->grammar));
     return gn_cli_settings_check(&o->settings);
 }
 
-static gn_status run_with_model(const options *o, gn_model *model, uint64_t load_ns)
+static gn_status run_with_model(const options *o, gn_model *model, gn_grammar *grammar,
+                                uint64_t load_ns)
 {
     bool once = o->prompt != NULL || o->file != NULL;
     gn_cli_asker_options asker_options = {
@@ -274,6 +282,7 @@ static gn_status run_with_model(const options *o, gn_model *model, uint64_t load
         .stop = &o->stop,
         .logit_bias = &o->logit_bias,
         .dry_breakers = &o->dry_breakers,
+        .grammar = grammar,
         .echo = o->json ? NULL : stdout,
     };
     gn_cli_asker asker = {0};
@@ -302,11 +311,16 @@ static gn_status run(const void *options_, const gn_cli_list *args)
     (void)args;
     const options *o = options_;
     GN_TRY(check_options(o));
+    gn_grammar *grammar = NULL;
+    GN_TRY(gn_cli_grammar_load(&o->grammar, &grammar));
     uint64_t start = gn_os_now_ns();
     gn_model *model = NULL;
-    GN_TRY(gn_cli_model_open(&o->model, &model));
-    gn_status status = run_with_model(o, model, gn_os_now_ns() - start);
+    gn_status status = gn_cli_model_open(&o->model, &model);
+    if (status == GN_OK) {
+        status = run_with_model(o, model, grammar, gn_os_now_ns() - start);
+    }
     gn_cli_model_close(model);
+    gn_grammar_release(grammar);
     return status;
 }
 
@@ -316,9 +330,11 @@ const gn_cli_command gn_cli_cmd_run = {
     .usage = "-m MODEL [-p TEXT | -f FILE] [options]",
     .details = "With -p or -f: one answer on standard output. Without: a chat; /help lists its "
                "commands, Ctrl-C\nstops an answer, Ctrl-D ends the chat. Lines from a pipe are "
-               "messages too.",
+               "messages too. With --schema, --regex or --gbnf every answer is a text of the "
+               "grammar, also at the\nlimit of tokens: a limit below the shortest one is refused.",
     .example = "ganglion run -m smollm2-135m -p 'What is a ganglion?'\n"
-               "ganglion run -m smollm2-135m --system 'Answer briefly.' --temp 0",
+               "ganglion run -m smollm2-135m --system 'Answer briefly.' --temp 0\n"
+               "ganglion run -m smollm2-135m -p 'Is water wet?' --regex 'yes|no'",
     .options = rows,
     .n_options = GN_COUNTOF(rows),
     .options_bytes = sizeof(options),
