@@ -101,6 +101,11 @@ void gn_output_destroy(gn_output *o)
     gn_free(o);
 }
 
+void gn_output_set_sampler(gn_output *o, gn_sampler *sampler)
+{
+    o->sampler = sampler;
+}
+
 int32_t gn_output_n_tokens(const gn_output *o)
 {
     return o->n_tokens;

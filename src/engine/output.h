@@ -11,7 +11,8 @@
 #include "text/detok.h"
 
 typedef struct gn_output_options {
-    gn_sampler *sampler;     /* borrowed; was told the tokens of the prompt */
+    gn_sampler *
+        sampler; /* borrowed; was told the tokens of the prompt. NULL: gn_output_set_sampler() follows */
     gn_grammar *grammar;     /* NULL: any text. A reference is taken */
     int32_t max_tokens;      /* < 0: no limit of its own */
     size_t n_left;           /* tokens that the sequence has room for; 0: not known yet */
@@ -40,6 +41,9 @@ typedef struct gn_output gn_output;
 GN_MUST_USE gn_status gn_output_create(const gn_model *model, const gn_output_options *options,
                                        gn_output **out);
 void gn_output_destroy(gn_output *output);
+
+/* Set it before the first token is asked for: a sampler is large, and some answers wait long for their turn. */
+void gn_output_set_sampler(gn_output *output, gn_sampler *sampler);
 
 typedef struct gn_output_token { /* pointers live until the next call */
     int32_t id;                  /* -1: none was chosen, the answer ended before */

@@ -65,7 +65,7 @@ typedef struct gn_request_options { /* all that is pointed to is copied */
     gn_grammar *grammar;  /* the answer is one of its texts; NULL: any. A reference is taken */
     void (*notify)(
         void *
-            ctx); /* called where an event is there, on the step loop: must return at once. May be NULL */
+            ctx); /* called where an event is there, on the step loop: must return at once, and call nothing of the request. May be NULL */
     void *notify_ctx;
 } gn_request_options;
 
