@@ -22,7 +22,7 @@ typedef struct writer {
     int fd;
     gn_panel_row *rows;
     uint64_t bytes;
-    unsigned char *buffer;
+    unsigned char *buffer; /* [GN_PANELS_SCRATCH + buffer_bytes]: the packer's own, then panels */
     size_t buffer_bytes;
     gn_digest *samples;
     uint64_t done;
@@ -67,19 +67,20 @@ static gn_status put_weight(writer *w, const gn_view *weight, const gn_panel_row
 {
     size_t stride = (size_t)row->stride;
     size_t a_time = w->buffer_bytes / stride;
+    unsigned char *panels = w->buffer + GN_PANELS_SCRATCH;
     unsigned char head[GN_PANEL_SAMPLE];
     size_t total = (size_t)row->n_panels * stride;
     size_t sample = total < GN_PANEL_SAMPLE ? total : GN_PANEL_SAMPLE;
     for (size_t at = 0; at < row->n_panels; at += a_time) {
         size_t n = row->n_panels - at < a_time ? (size_t)row->n_panels - at : a_time;
-        gn_panels_pack(weight, at, n, w->buffer);
-        GN_TRY(put(w, w->buffer, n * stride, row->offset + at * stride));
+        gn_panels_pack(weight, at, n, w->buffer, panels);
+        GN_TRY(put(w, panels, n * stride, row->offset + at * stride));
         if (at == 0) {
-            memcpy(head, w->buffer, sample);
+            memcpy(head, panels, sample);
         }
         if (at + n == row->n_panels) {
             gn_digest_update(w->samples, head, sample);
-            gn_digest_update(w->samples, w->buffer + n * stride - sample, sample);
+            gn_digest_update(w->samples, panels + n * stride - sample, sample);
         }
         GN_TRY(step(w, n * stride));
     }
@@ -120,7 +121,7 @@ static gn_status put_all(writer *w)
         stride = w->rows[i].stride > stride ? (size_t)w->rows[i].stride : stride;
     }
     w->buffer_bytes = stride > BUFFER_BYTES ? stride : BUFFER_BYTES;
-    w->buffer = gn_alloc_aligned(1, w->buffer_bytes);
+    w->buffer = gn_alloc_aligned(1, GN_PANELS_SCRATCH + w->buffer_bytes);
     if (w->buffer == NULL) {
         return gn_alloc_failed();
     }

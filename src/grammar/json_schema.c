@@ -343,30 +343,40 @@ static gn_status compile(gn_schema *s, const char *json, size_t len, gn_grammar 
     return gn_grammar_compile(b, root, out);
 }
 
-/* Append the JSON pointer of a node, which is found by walking up. */
+/* Append the part of a JSON pointer that leads to a node from its parent. */
+static gn_status put_step(const gn_json *node, gn_buf *out)
+{
+    GN_TRY(gn_buf_putc(out, '/'));
+    if (node->key == NULL) {
+        size_t index = 0;
+        for (const gn_json *c = node->parent->first; c != node; c = c->next) {
+            index++;
+        }
+        return gn_buf_printf(out, "%zu", index);
+    }
+    for (size_t i = 0; i < node->key_len; i++) {
+        char c = node->key[i];
+        GN_TRY(c == '~'   ? gn_buf_puts(out, "~0")
+               : c == '/' ? gn_buf_puts(out, "~1")
+                          : gn_buf_putc(out, c));
+    }
+    return GN_OK;
+}
+
+/* Append the JSON pointer of a node. Nodes know their parents alone: each step walks up to where it is. */
 static gn_status put_pointer(const gn_json *node, gn_buf *out)
 {
-    const gn_json *chain[GN_JSON_MAX_DEPTH + 1];
-    size_t n = 0;
-    for (; node != NULL && node->parent != NULL && n < GN_COUNTOF(chain); node = node->parent) {
-        chain[n++] = node;
+    size_t depth = 0;
+    for (const gn_json *at = node; at->parent != NULL; at = at->parent) {
+        depth++;
     }
     GN_TRY(gn_buf_puts(out, ""));
-    while (n-- > 0) {
-        GN_TRY(gn_buf_putc(out, '/'));
-        if (chain[n]->key == NULL) {
-            size_t index = 0;
-            for (const gn_json *c = chain[n]->parent->first; c != chain[n]; c = c->next) {
-                index++;
-            }
-            GN_TRY(gn_buf_printf(out, "%zu", index));
+    while (depth-- > 0) {
+        const gn_json *at = node;
+        for (size_t i = 0; i < depth; i++) {
+            at = at->parent;
         }
-        for (size_t i = 0; chain[n]->key != NULL && i < chain[n]->key_len; i++) {
-            char c = chain[n]->key[i];
-            GN_TRY(c == '~'   ? gn_buf_puts(out, "~0")
-                   : c == '/' ? gn_buf_puts(out, "~1")
-                              : gn_buf_putc(out, c));
-        }
+        GN_TRY(put_step(at, out));
     }
     return GN_OK;
 }

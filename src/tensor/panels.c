@@ -15,6 +15,15 @@ enum { ROWS = 16, CHUNK = GN_PACKED_CHUNK, BLOCK = GN_PACKED_BLOCK, LINE = GN_PA
 typedef void head_fn(const uint8_t *row, size_t n_blocks, size_t r, size_t block_bytes,
                      uint8_t *out);
 
+/* What a panel kernel makes of a chunk. */
+typedef struct unpacked {
+    uint8_t q[CHUNK * ROWS];
+    float scale[CHUNK / 16 * ROWS]; /* not needed here, nor min */
+    float min[CHUNK / 16 * ROWS];
+} unpacked;
+
+static_assert(sizeof(unpacked) <= GN_PANELS_SCRATCH, "the caller's scratch is large enough");
+
 typedef struct packing {
     gn_packed_type type;
     gn_packed_codes codes;
@@ -216,11 +225,8 @@ static uint8_t *put_block(gn_packed_codes codes, uint8_t *q, uint8_t *out)
 
 /* Elements [first, first + n) of n_rows rows, one chunk; returns what follows. */
 static uint8_t *pack_chunk(const packing *p, const uint8_t *rows, size_t row_bytes, size_t n_rows,
-                           size_t n, uint8_t *out)
+                           size_t n, unpacked *u, uint8_t *out)
 {
-    _Alignas(64) uint8_t q[CHUNK * ROWS];
-    float scale[CHUNK / 16 * ROWS]; /* what the panel kernels make of the scales, not needed here */
-    float min[CHUNK / 16 * ROWS];
     size_t n_blocks = n / BLOCK;
     size_t head_bytes = gn_packed_head_bytes(p->scales, p->group, n_blocks);
     memset(out, 0, head_bytes);
@@ -228,9 +234,9 @@ static uint8_t *pack_chunk(const packing *p, const uint8_t *rows, size_t row_byt
         p->head(rows + r * row_bytes, n_blocks, r, p->block_bytes, out);
     }
     out += head_bytes;
-    p->panel(rows, row_bytes, n_rows, n, rows, q, scale, min);
+    p->panel(rows, row_bytes, n_rows, n, rows, u->q, u->scale, u->min);
     for (size_t b = 0; b < n_blocks; b++) {
-        out = put_block(p->codes, q + b * BLOCK * ROWS, out);
+        out = put_block(p->codes, u->q + b * BLOCK * ROWS, out);
     }
     return out;
 }
@@ -267,7 +273,7 @@ size_t gn_panels_stride(const gn_view *w)
     return gn_packed_bytes(p.type, k);
 }
 
-void gn_panels_pack(const gn_view *w, size_t first, size_t n, void *out)
+void gn_panels_pack(const gn_view *w, size_t first, size_t n, void *scratch, void *out)
 {
     packing p;
     size_t k = 0;
@@ -284,7 +290,8 @@ void gn_panels_pack(const gn_view *w, size_t first, size_t n, void *out)
         const uint8_t *from =
             (const uint8_t *)w->data + (panel / per_matrix * rows + row) * w->row_bytes;
         for (size_t at = 0; at < k; at += CHUNK, from += chunk_bytes) {
-            to = pack_chunk(&p, from, w->row_bytes, n_rows, k - at < CHUNK ? k - at : CHUNK, to);
+            size_t len = k - at < CHUNK ? k - at : CHUNK;
+            to = pack_chunk(&p, from, w->row_bytes, n_rows, len, scratch, to);
         }
     }
 }

@@ -20,8 +20,10 @@
 size_t gn_panels_count(const gn_view *w);
 size_t gn_panels_stride(const gn_view *w);
 
-/* Pack panels [first, first + n) of the view: out [n × stride], 64-byte aligned, wholly written. Any
- * thread; never blocks, allocates nothing. */
-void gn_panels_pack(const gn_view *w, size_t first, size_t n, void *out);
+#define GN_PANELS_SCRATCH 6144u /* bytes that packing needs for itself */
+
+/* Pack panels [first, first + n) of the view: out [n × stride], wholly written; scratch [GN_PANELS_SCRATCH]
+ * means nothing afterwards. Both are 64-byte aligned. Any thread; never blocks, allocates nothing. */
+void gn_panels_pack(const gn_view *w, size_t first, size_t n, void *scratch, void *out);
 
 #endif

@@ -117,7 +117,8 @@ static void check_equal(unsigned char c)
         }
         size_t n = gn_panels_count(weights[i]);
         void *expected = gn_alloc_aligned(n, stride);
-        gn_panels_pack(weights[i], 0, n, expected);
+        _Alignas(64) unsigned char scratch[GN_PANELS_SCRATCH];
+        gn_panels_pack(weights[i], 0, n, scratch, expected);
         assert_int_equal((uintptr_t)found % 64, 0);
         assert_memory_equal(found, expected, n * stride);
         gn_free_aligned(expected);

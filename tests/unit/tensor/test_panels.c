@@ -96,8 +96,9 @@ static void *pack(const gn_view *w)
     uint8_t *panels = aligned_alloc(64, n * stride);
     assert_non_null(panels);
     memset(panels, 0xa5, n * stride);
+    _Alignas(64) uint8_t scratch[GN_PANELS_SCRATCH];
     for (size_t first = 0; first < n; first += 2) {
-        gn_panels_pack(w, first, n - first < 2 ? n - first : 2, panels + first * stride);
+        gn_panels_pack(w, first, n - first < 2 ? n - first : 2, scratch, panels + first * stride);
     }
     return panels;
 }
