@@ -5,6 +5,7 @@
 #include "cli/args.h"
 
 extern const gn_cli_command gn_cli_cmd_run;
+extern const gn_cli_command gn_cli_cmd_serve;
 extern const gn_cli_command gn_cli_cmd_tokenize;
 extern const gn_cli_command gn_cli_cmd_embed;
 extern const gn_cli_command gn_cli_cmd_logits;

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 const gn_cli_command *const gn_cli_commands[] = {
-    &gn_cli_cmd_run,   &gn_cli_cmd_pull,     &gn_cli_cmd_inspect, &gn_cli_cmd_tokenize,
-    &gn_cli_cmd_embed, &gn_cli_cmd_template, &gn_cli_cmd_logits,  &gn_cli_cmd_eval,
-    &gn_cli_cmd_bench, &gn_cli_cmd_grammar,  &gn_cli_cmd_plan,
+    &gn_cli_cmd_run,      &gn_cli_cmd_serve, &gn_cli_cmd_pull,     &gn_cli_cmd_inspect,
+    &gn_cli_cmd_tokenize, &gn_cli_cmd_embed, &gn_cli_cmd_template, &gn_cli_cmd_logits,
+    &gn_cli_cmd_eval,     &gn_cli_cmd_bench, &gn_cli_cmd_grammar,  &gn_cli_cmd_plan,
 };
 const size_t gn_cli_n_commands = GN_COUNTOF(gn_cli_commands);
 

@@ -147,18 +147,23 @@ const char *gn_cli_kv_name(const gn_cli_model_args *args)
     return exact ? "f32" : gn_cli_kv_choices[args->kv];
 }
 
+gn_model_options gn_cli_model_options(const gn_cli_model_args *args)
+{
+    return (gn_model_options){.threads = (int32_t)args->threads,
+                              .prefill_threads = (int32_t)args->prefill_threads,
+                              .activations = (gn_activations)args->activations,
+                              .kv_format = (gn_kv_format)args->kv,
+                              .kv_bytes = args->kv_bytes,
+                              .cache = cache_mode(args),
+                              .cache_bytes = args->cache_bytes};
+}
+
 gn_status gn_cli_model_open(const gn_cli_model_args *args, gn_model **out)
 {
     gn_buf path = {0};
     gn_status status = required_path(args->path, &path);
     if (status == GN_OK) {
-        gn_model_options options = {.threads = (int32_t)args->threads,
-                                    .prefill_threads = (int32_t)args->prefill_threads,
-                                    .activations = (gn_activations)args->activations,
-                                    .kv_format = (gn_kv_format)args->kv,
-                                    .kv_bytes = args->kv_bytes,
-                                    .cache = cache_mode(args),
-                                    .cache_bytes = args->cache_bytes};
+        gn_model_options options = gn_cli_model_options(args);
         status = gn_model_open(path.data, &options, out);
     }
     gn_buf_fini(&path);

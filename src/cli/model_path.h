@@ -84,6 +84,9 @@ extern const char *const gn_cli_kv_choices[];
  * activations where no smaller one is chosen. */
 const char *gn_cli_kv_name(const gn_cli_model_args *args);
 
+/* What they mean to gn_model_open(). --cache is narrowed by $GANGLION_CACHE as below. */
+gn_model_options gn_cli_model_options(const gn_cli_model_args *args);
+
 /* Open the model that `-m` names. GN_E_ARG without -m; else the codes of gn_model_open(). --cache is
  * narrowed by $GANGLION_CACHE (read or off), for all commands at once. */
 GN_MUST_USE gn_status gn_cli_model_open(const gn_cli_model_args *args, gn_model **out);

@@ -11,8 +11,8 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "engine/port.h"
+#include "ganglion/server.h"
 
-typedef struct gn_server gn_server;
 typedef struct gn_call gn_call;
 typedef struct gn_key gn_key; /* an API key and its limits (serve/keys.h) */
 
@@ -28,6 +28,10 @@ const char *gn_serve_call_header(const gn_call *call, const char *name); /* NULL
 const char *gn_serve_call_query(const gn_call *call,
                                 const char *name); /* decoded; NULL: not there */
 gn_arena *gn_serve_call_arena(gn_call *call);      /* lives as long as the call */
+/* What the call says of every request that is made for it, whatever the API: class (header x-ganglion-priority), deadline
+ * (x-ganglion-deadline-ms, from now on) and the salt of its key's prefixes. Only these are set. On failure (400, or
+ * 403 where the key may not use the class) the reply is sent already. */
+GN_MUST_USE gn_status gn_serve_call_defaults(gn_call *call, gn_request_options *options);
 /* The body as it came. */
 const char *gn_serve_call_body(const gn_call *call, size_t *len);
 /* The body as a JSON object, parsed into the call's arena. On failure the 400 is sent already: the handler
@@ -76,8 +80,11 @@ typedef enum gn_serve_wait {
     GN_SERVE_GONE   /* the client went away, or the server ends now: give up */
 } gn_serve_wait;
 
-/* gn_request_wait() for up to `ms`, which also notices a client that is gone. */
+/* gn_request_wait() for up to `ms`, which also notices a client that is gone. What comes is counted: metrics, the log
+ * line and the key's limits know of every event that was taken here. */
 gn_serve_wait gn_serve_wait_event(gn_call *call, gn_request *request, int32_t ms, gn_event *event);
+/* Tokens that were read for the call without a request: embeddings. */
+void gn_serve_note_tokens(gn_call *call, uint64_t n_prompt);
 /* Is there still somebody who listens? */
 bool gn_serve_alive(gn_call *call);
 

@@ -6,6 +6,7 @@
 #include "serve/call.h"
 
 typedef struct gn_serve_model {
+    size_t index;     /* for gn_serve_model_describe() */
     const char *name; /* what requests call it */
     const char *path;
     gn_model *model;

@@ -18,6 +18,8 @@ typedef struct gn_route {
     gn_route_access access;
     void (*handler)(gn_call *call);
     const char *summary; /* one line for /openapi.json and the documentation */
+    const char
+        *body; /* JSON Schema of the request's body; NULL: it has none, or any object will do */
 } gn_route;
 
 /* Each part of the server has a table, ended by a row without a method. */
@@ -28,8 +30,8 @@ extern const gn_route gn_serve_routes_anthropic[]; /* anthropic*.c */
 extern const gn_route gn_serve_routes_ollama[];    /* ollama*.c */
 extern const gn_route gn_serve_routes_native
     []; /* native*.c: tokenize, detokenize, apply-template, infill, completion, props, capabilities */
-extern const gn_route
-    gn_serve_routes_operate[]; /* operate*.c: health, metrics, slots, dashboard, openapi */
+extern const gn_route gn_serve_routes_operate[];   /* operate*.c: health, metrics, slots, openapi */
+extern const gn_route gn_serve_routes_dashboard[]; /* dashboard.c: the page at / */
 
 /* The last segment of the path where the route has "{id}" there. */
 const char *gn_serve_call_segment(const gn_call *call);
