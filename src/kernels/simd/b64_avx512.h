@@ -120,9 +120,14 @@ GN_INLINE uint32_t b64_reduce_max_u32(b64 v)
     return _mm512_reduce_max_epu32(v);
 }
 
+/* Not _mm512_reduce_add_epi32(): gcc's adds the last two as C integers, which may not wrap around. */
 GN_INLINE int32_t b64_reduce_add_i32(b64 v)
 {
-    return _mm512_reduce_add_epi32(v);
+    __m256i m = _mm256_add_epi32(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
+    __m128i n = _mm_add_epi32(_mm256_castsi256_si128(m), _mm256_extracti128_si256(m, 1));
+    n = _mm_add_epi32(n, _mm_shuffle_epi32(n, 0x4e));
+    n = _mm_add_epi32(n, _mm_shuffle_epi32(n, 0xb1));
+    return _mm_cvtsi128_si32(n);
 }
 
 /* The low byte of each lane. */

@@ -58,17 +58,16 @@ static void store(bench *b, uint32_t pos, uint32_t layer, uint32_t value, const 
     gn_net_store(&b->net, &row, layer, value, x, 0);
 }
 
-/* The elements of one head of one token, as attention sees them: each by a query or a weight that is 1 there. */
-static void load(const bench *b, uint32_t pos, uint32_t layer, uint32_t value, uint32_t head,
-                 float *out)
+/* The elements of one head of all tokens of a page, as attention sees them: each by a query or a weight that is 1
+ * there. out [GN_KV_PAGE_TOK][d_kv]. */
+static void load_page(const bench *b, uint32_t page, uint32_t layer, uint32_t value, uint32_t head,
+                      float *out)
 {
     gn_kernels ref;
     gn_kernels_for_level(GN_CPU_REF, &ref);
     size_t d = b->net.d_kv;
-    uint32_t t = pos % GN_KV_PAGE_TOK;
     gn_kv_type type = b->net.kv_type;
-    const void *block =
-        gn_kv_block(b->pool, b->table.pages[pos / GN_KV_PAGE_TOK], layer, value, head);
+    const void *block = gn_kv_block(b->pool, b->table.pages[page], layer, value, head);
     float weights[GN_KV_PAGE_TOK] = {0};
     if (value == 0) {
         gn_k_paged_scores_fn *scores = type == GN_KV_F32   ? ref.paged_scores_f32
@@ -79,7 +78,9 @@ static void load(const bench *b, uint32_t pos, uint32_t layer, uint32_t value, u
             float q[MOST + 32] = {0};
             q[j] = 1.0f;
             scores(1, q, 1, d, block, weights, GN_KV_PAGE_TOK);
-            out[j] = weights[t];
+            for (size_t t = 0; t < GN_KV_PAGE_TOK; t++) {
+                out[t * d + j] = weights[t];
+            }
         }
         return;
     }
@@ -90,9 +91,22 @@ static void load(const bench *b, uint32_t pos, uint32_t layer, uint32_t value, u
                                                      : ref.paged_accum_q4;
     bool scaled = type == GN_KV_Q8 || type == GN_KV_FP8;
     const float *scales = (const float *)(const void *)((const char *)block + d * GN_KV_PAGE_TOK);
-    weights[t] = scaled ? scales[t] : 1.0f;
-    memset(out, 0, d * sizeof *out);
-    accum(1, weights, GN_KV_PAGE_TOK, block, t, t + 1, d, out, d);
+    memset(out, 0, GN_KV_PAGE_TOK * d * sizeof *out);
+    for (uint32_t t = 0; t < GN_KV_PAGE_TOK; t++) {
+        weights[t] = scaled ? scales[t] : 1.0f;
+        accum(1, weights, GN_KV_PAGE_TOK, block, t, t + 1, d, out + t * d, d);
+    }
+}
+
+/* The same of one token. */
+static void load(const bench *b, uint32_t pos, uint32_t layer, uint32_t value, uint32_t head,
+                 float *out)
+{
+    size_t d = b->net.d_kv;
+    float *page = malloc(GN_KV_PAGE_TOK * d * sizeof *page);
+    load_page(b, pos / GN_KV_PAGE_TOK, layer, value, head, page);
+    memcpy(out, page + pos % GN_KV_PAGE_TOK * d, d * sizeof *out);
+    free(page);
 }
 
 /* The Hadamard transform by its definition, in blocks of the largest powers of two that fit. */
@@ -154,31 +168,28 @@ static void fill(bench *b, float *x, size_t n, int kind)
     }
 }
 
-static void check_token(bench *b, uint32_t pos, uint32_t layer, uint32_t value, const float *x)
+/* What was read of one head of one token [d_kv] against what was stored. */
+static void check_head(const bench *b, uint32_t layer, uint32_t value, uint32_t h, const float *x,
+                       const float *found)
 {
     size_t d = b->net.hp.head_dim;
-    for (uint32_t h = 0; h < HEADS; h++) {
-        float found[MOST + 32];
-        double expected[MOST + 32] = {0};
-        load(b, pos, layer, value, h, found);
-        float head[MOST];
-        for (size_t j = 0; j < d; j++) {
-            bool offset = value == 0 && b->net.key_offsets != NULL;
-            head[j] = x[h * d + j];
-            head[j] -= offset ? b->net.key_offsets[((size_t)layer * HEADS + h) * d + j] : 0.0f;
-            expected[j] = (double)head[j];
-        }
-        if (b->net.rotated) {
-            rotate(head, d, expected);
-        }
-        for (size_t j = 0; j < b->net.d_kv; j++) {
-            double most = bound(b->net.kv_type, value, expected, b->net.d_kv, j);
-            if (!(fabs((double)found[j] - expected[j]) <= most)) {
-                fail_msg(
-                    "type %d, heads of %zu, value %u, head %u, element %zu: found %g, expected "
-                    "%g within %g",
-                    (int)b->net.kv_type, d, value, h, j, (double)found[j], expected[j], most);
-            }
+    double expected[MOST + 32] = {0};
+    float head[MOST];
+    for (size_t j = 0; j < d; j++) {
+        bool offset = value == 0 && b->net.key_offsets != NULL;
+        head[j] = x[j];
+        head[j] -= offset ? b->net.key_offsets[((size_t)layer * HEADS + h) * d + j] : 0.0f;
+        expected[j] = (double)head[j];
+    }
+    if (b->net.rotated) {
+        rotate(head, d, expected);
+    }
+    for (size_t j = 0; j < b->net.d_kv; j++) {
+        double most = bound(b->net.kv_type, value, expected, b->net.d_kv, j);
+        if (!(fabs((double)found[j] - expected[j]) <= most)) {
+            fail_msg("type %d, heads of %zu, value %u, head %u, element %zu: found %g, expected "
+                     "%g within %g",
+                     (int)b->net.kv_type, d, value, h, j, (double)found[j], expected[j], most);
         }
     }
 }
@@ -201,11 +212,19 @@ static void check_all(gn_kv_type type, uint32_t head_dim, float *key_offsets)
         }
     }
     /* Afterwards, so that a write that spoils another token's place is seen. */
-    for (uint32_t pos = 0; pos < N; pos += 1 + pos % 7) {
-        for (uint32_t i = 0; i < LAYERS * 2; i++) {
-            check_token(&b, pos, i / 2, i % 2, x + (pos * LAYERS * 2 + i) * n);
+    float *page = malloc(GN_KV_PAGE_TOK * b.net.d_kv * sizeof *page);
+    for (uint32_t i = 0; i < N / GN_KV_PAGE_TOK * LAYERS * 2 * HEADS; i++) {
+        uint32_t h = i % HEADS;
+        uint32_t place = i / HEADS % (LAYERS * 2);
+        uint32_t first = i / HEADS / (LAYERS * 2) * GN_KV_PAGE_TOK;
+        load_page(&b, first / GN_KV_PAGE_TOK, place / 2, place % 2, h, page);
+        for (uint32_t t = 0; t < GN_KV_PAGE_TOK; t += 1 + t % 7) {
+            check_head(&b, place / 2, place % 2, h,
+                       x + ((first + t) * LAYERS * 2 + place) * n + h * head_dim,
+                       page + t * b.net.d_kv);
         }
     }
+    free(page);
     free(x);
     end(&b);
 }
