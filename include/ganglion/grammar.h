@@ -33,6 +33,8 @@ GN_MUST_USE GN_API gn_status gn_grammar_from_schema(const char *json, size_t len
 GN_MUST_USE GN_API gn_status gn_grammar_from_regex(const char *text, size_t len, gn_grammar **out);
 /* GBNF; the rule `root` is the text. */
 GN_MUST_USE GN_API gn_status gn_grammar_from_gbnf(const char *text, size_t len, gn_grammar **out);
+/* One more reference to it; returns `grammar`. */
+GN_API gn_grammar *gn_grammar_ref(gn_grammar *grammar);
 /* Gives back the caller's reference; generations that run keep theirs. NULL is fine. */
 GN_API void gn_grammar_release(gn_grammar *grammar);
 

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "os/clock.h"
 #include "os/memory.h"
+#include "serve/formats.h"
 #include "serve/server_impl.h"
 
 #include <stdio.h>
@@ -62,23 +63,36 @@ gn_status gn_serve_models_init(gn_server *server)
 
 /* --- opening and closing, without the lock --- */
 
+static void close_slot(gn_model_slot *slot)
+{
+    gn_engine_destroy(slot->pub.engine);
+    gn_formats_destroy(slot->pub.formats);
+    gn_model_close(slot->pub.model);
+    slot->pub.engine = NULL;
+    slot->pub.formats = NULL;
+    slot->pub.model = NULL;
+}
+
 static gn_status open_slot(gn_server *server, gn_model_slot *slot)
 {
     const gn_server_options *o = &server->options;
     GN_TRY(gn_model_open(slot->pub.path, &o->model, &slot->pub.model));
     gn_model_info info = gn_model_get_info(slot->pub.model);
+    gn_status status = GN_OK;
     if (!info.is_encoder) {
         gn_engine_options engine = {.max_waiting = o->max_waiting,
                                     .max_running = o->max_running,
                                     .no_prefix_cache = o->no_prefix_cache,
                                     .spill_folder = o->spill_folder,
                                     .spill_bytes = o->spill_bytes};
-        gn_status status = gn_engine_create(slot->pub.model, &engine, &slot->pub.engine);
-        if (status != GN_OK) {
-            gn_model_close(slot->pub.model);
-            slot->pub.model = NULL;
-            return status;
-        }
+        status = gn_engine_create(slot->pub.model, &engine, &slot->pub.engine);
+    }
+    if (status == GN_OK) {
+        status = gn_formats_create(&slot->pub.formats);
+    }
+    if (status != GN_OK) {
+        close_slot(slot);
+        return status;
     }
     static const char *const kv[] = {"f16", "q8", "fp8", "q4"};
     (void)snprintf(slot->fingerprint, sizeof slot->fingerprint, "gn-%s-%.8s-%s-%s-%llx-%llx",
@@ -86,14 +100,6 @@ static gn_status open_slot(gn_server *server, gn_model_slot *slot)
                    (unsigned long long)slot->file_bytes, (unsigned long long)slot->pub.created);
     slot->pub.fingerprint = slot->fingerprint;
     return GN_OK;
-}
-
-static void close_slot(gn_model_slot *slot)
-{
-    gn_engine_destroy(slot->pub.engine);
-    gn_model_close(slot->pub.model);
-    slot->pub.engine = NULL;
-    slot->pub.model = NULL;
 }
 
 static void note_known(gn_model_slot *slot)

@@ -10,9 +10,10 @@ typedef struct gn_serve_model {
     const char *name; /* what requests call it */
     const char *path;
     gn_model *model;
-    gn_engine *engine;       /* NULL: an encoder */
-    int64_t created;         /* unix time of the file */
-    const char *fingerprint; /* system_fingerprint: build, model digest, CPU level, KV type */
+    gn_engine *engine;          /* NULL: an encoder */
+    struct gn_formats *formats; /* compiled grammars (serve/formats.h) */
+    int64_t created;            /* unix time of the file */
+    const char *fingerprint;    /* system_fingerprint: build, model digest, CPU level, KV type */
 } gn_serve_model;
 
 /* The model that a request names (NULL or "": the first), opened where it is not; give it back with
