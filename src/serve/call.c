@@ -511,6 +511,11 @@ void gn_serve_note_tokens(gn_call *call, uint64_t n_prompt)
     }
 }
 
+void gn_serve_note_unknown(gn_call *call, uint64_t n_fields)
+{
+    atomic_fetch_add(&call->server->metrics.n_unknown_fields, n_fields);
+}
+
 /* --- life --- */
 
 gn_call *gn_serve_call_create(gn_server *server, struct MHD_Connection *connection, gn_conn *conn)

@@ -85,6 +85,8 @@ typedef enum gn_serve_wait {
 gn_serve_wait gn_serve_wait_event(gn_call *call, gn_request *request, int32_t ms, gn_event *event);
 /* Tokens that were read for the call without a request: embeddings. */
 void gn_serve_note_tokens(gn_call *call, uint64_t n_prompt);
+/* Members of the body that nobody knows were ignored. */
+void gn_serve_note_unknown(gn_call *call, uint64_t n_fields);
 /* Is there still somebody who listens? */
 bool gn_serve_alive(gn_call *call);
 

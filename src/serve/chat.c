@@ -80,6 +80,34 @@ static gn_status copy_stops(gn_chat *chat, const gn_request_options *request)
     return chat->stops != NULL ? GN_OK : gn_alloc_failed();
 }
 
+/* Tokens that end an answer are banned for a while, or always. */
+static gn_status set_end_ids(gn_chat *chat, gn_sample_params *sample)
+{
+    if (sample->min_tokens <= 0 && !sample->ignore_eos) {
+        return GN_OK;
+    }
+    const gn_model *model = chat->model->model;
+    int32_t n_vocab = gn_model_get_info(model).n_vocab;
+    gn_buf ids = {0};
+    gn_status status = GN_OK;
+    for (int32_t id = 0; id < n_vocab && status == GN_OK; id++) {
+        if (gn_model_is_end(model, id)) {
+            status = gn_buf_append(&ids, &id, sizeof id);
+        }
+    }
+    int32_t *copy = gn_arena_alloc(gn_serve_call_arena(chat->call), ids.len + sizeof *copy);
+    if (status == GN_OK && copy == NULL) {
+        status = gn_alloc_failed();
+    }
+    if (status == GN_OK && ids.len > 0) {
+        memcpy(copy, ids.data, ids.len);
+        sample->end_ids = copy;
+        sample->n_end_ids = ids.len / sizeof *copy;
+    }
+    gn_buf_fini(&ids);
+    return status;
+}
+
 /* All choices, or none. */
 static gn_status submit(gn_chat *chat, const gn_chat_options *options, int32_t n_ctx)
 {
@@ -88,6 +116,7 @@ static gn_status submit(gn_chat *chat, const gn_chat_options *options, int32_t n
     request.n_prompt = chat->prompt.n_ids;
     request.n_ctx = n_ctx;
     request.grammar = chat->grammar;
+    GN_TRY(set_end_ids(chat, &request.sample));
     for (int32_t i = 0; i < chat->n; i++) {
         request.sample.seed = options->request.sample.seed + (uint64_t)i;
         if (i > 0) {
