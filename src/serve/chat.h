@@ -87,6 +87,10 @@ typedef struct gn_chat gn_chat;
  * stays the caller's on failure, where the reply is sent already (400 with the field, context_length_exceeded, 429 …). */
 GN_MUST_USE gn_status gn_chat_start(gn_call *call, const gn_serve_model *model,
                                     const gn_chat_options *options, gn_chat **out);
+/* The tokens of the prompt that a chat would have, whether they fit or not; nothing is computed. The model stays
+ * the caller's. On failure the reply is sent already. */
+GN_MUST_USE gn_status gn_chat_count(gn_call *call, const gn_serve_model *model,
+                                    const gn_chat_options *options, int64_t *n);
 /* The next delta, blocking. false: all choices have ended, or the client is gone. */
 bool gn_chat_next(gn_chat *chat, gn_chat_delta *out);
 void gn_chat_destroy(gn_chat *chat); /* cancels what runs. NULL is fine */

@@ -251,3 +251,13 @@ gn_status gn_chat_prompt_make(gn_call *call, const gn_serve_model *model,
     }
     return status;
 }
+
+gn_status gn_chat_count(gn_call *call, const gn_serve_model *model, const gn_chat_options *options,
+                        int64_t *n)
+{
+    gn_chat_prompt prompt;
+    GN_TRY(gn_chat_prompt_make(call, model, options, INT32_MAX, &prompt));
+    *n = (int64_t)prompt.n_ids;
+    gn_release(prompt.ids);
+    return GN_OK;
+}
