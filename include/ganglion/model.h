@@ -136,6 +136,10 @@ GN_MUST_USE GN_API gn_status gn_model_render_chat(const gn_model *model, const c
 GN_MUST_USE GN_API gn_status gn_model_embed(gn_model *model, const char *text, size_t len,
                                             float *out);
 
+/* The same of ids[0 .. n), n ≥ 1, as they are: nothing is added around them. GN_E_ARG: an id out of range. */
+GN_MUST_USE GN_API gn_status gn_model_embed_ids(gn_model *model, const int32_t *ids, size_t n,
+                                                float *out);
+
 /* Give back memory that the library handed out. NULL is fine. */
 GN_API void gn_release(void *memory);
 

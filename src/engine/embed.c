@@ -29,9 +29,11 @@ static gn_status decoder_hidden(gn_model *model, const int32_t *ids, size_t n, f
     gn_kv_table table;
     gn_kv_table_init(&table, model->kv);
     gn_status status = GN_OK;
-    for (size_t done = 0; done < n;) {
+    for (size_t done = 0; done < n && status == GN_OK;) {
+        (void)pthread_mutex_lock(&model->lock); /* others compute between two passes */
         status = gn_kv_table_reserve(&table, (uint32_t)n);
         if (status != GN_OK) {
+            (void)pthread_mutex_unlock(&model->lock);
             break;
         }
         size_t m = n - done < GN_NET_MAX_ROWS ? n - done : GN_NET_MAX_ROWS;
@@ -44,14 +46,21 @@ static gn_status decoder_hidden(gn_model *model, const int32_t *ids, size_t n, f
         gn_net_forward(model->net, rows, m, NULL, hidden + done * (size_t)model->info.n_embd);
         done += m;
         gn_kv_table_advance(&table, (uint32_t)done);
+        (void)pthread_mutex_unlock(&model->lock);
     }
+    (void)pthread_mutex_lock(&model->lock);
     gn_kv_table_fini(&table);
+    (void)pthread_mutex_unlock(&model->lock);
     return status;
 }
 
-static gn_status embed_ids(gn_model *model, const int32_t *ids, size_t n, float *out)
+gn_status gn_model_embed_ids(gn_model *model, const int32_t *ids, size_t n, float *out)
 {
     size_t width = (size_t)model->info.n_embd;
+    for (size_t i = 0; i < n; i++) {
+        GN_REQUIRE(ids[i] >= 0 && ids[i] < model->info.n_vocab, GN_E_ARG,
+                   "token %zu: found id %d, expected 0 to %d", i, ids[i], model->info.n_vocab - 1);
+    }
     GN_REQUIRE(n >= 1, GN_E_ARG, "an empty text has no embedding");
     GN_REQUIRE(n <= (size_t)model->info.n_ctx_train, GN_E_LIMIT,
                "the text has %zu tokens, the model's context %d", n, model->info.n_ctx_train);
@@ -60,13 +69,13 @@ static gn_status embed_ids(gn_model *model, const int32_t *ids, size_t n, float 
         return gn_alloc_failed();
     }
     gn_status status = GN_OK;
-    (void)pthread_mutex_lock(&model->lock);
     if (model->encoder != NULL) {
+        (void)pthread_mutex_lock(&model->lock);
         gn_encoder_forward(model->encoder, ids, n, hidden);
+        (void)pthread_mutex_unlock(&model->lock);
     } else {
         status = decoder_hidden(model, ids, n, hidden);
     }
-    (void)pthread_mutex_unlock(&model->lock);
     if (status == GN_OK) {
         mean_and_normalise(hidden, n, width, out);
         for (size_t j = 0; j < width && status == GN_OK; j++) {
@@ -82,7 +91,7 @@ gn_status gn_model_embed(gn_model *model, const char *text, size_t len, float *o
     int32_t *ids = NULL;
     size_t n = 0;
     GN_TRY(gn_model_tokenize(model, text, len, GN_TOKENIZE_BOS, &ids, &n));
-    gn_status status = embed_ids(model, ids, n, out);
+    gn_status status = gn_model_embed_ids(model, ids, n, out);
     gn_free(ids);
     return status;
 }
