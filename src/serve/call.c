@@ -484,16 +484,29 @@ static void note_event(gn_call *call, gn_request *request, const gn_event *event
     }
 }
 
+/* Looks after the client once a tick, also while events come without a pause. */
+static bool still_alive(gn_call *call, uint64_t now_ns)
+{
+    if (now_ns - call->looked_ns < GN_SERVE_TICK_MS * 1000000ull) {
+        return true;
+    }
+    call->looked_ns = now_ns;
+    return gn_serve_alive(call);
+}
+
 gn_serve_wait gn_serve_wait_event(gn_call *call, gn_request *request, int32_t ms, gn_event *event)
 {
     for (;;) {
         int32_t slice = ms < GN_SERVE_TICK_MS ? ms : GN_SERVE_TICK_MS;
-        if (gn_request_wait(request, slice, event)) {
+        bool is_there = gn_request_wait(request, slice, event);
+        if (is_there) {
             note_event(call, request, event);
-            return GN_SERVE_EVENT;
         }
-        if (!gn_serve_alive(call)) {
+        if (!still_alive(call, gn_os_now_ns())) {
             return GN_SERVE_GONE;
+        }
+        if (is_there) {
+            return GN_SERVE_EVENT;
         }
         ms -= slice;
         if (ms <= 0) {

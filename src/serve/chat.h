@@ -83,6 +83,10 @@ typedef struct gn_chat_delta { /* pointers live until the next call */
 
 typedef struct gn_chat gn_chat;
 
+/* The prompt that the messages become; *text: gn_release(). On failure the reply is sent. */
+GN_MUST_USE gn_status gn_chat_render(gn_call *call, const gn_serve_model *model,
+                                     const gn_chat_options *options, char **text, size_t *len);
+
 /* Render, tokenize, compile, submit. The model is taken over on success (given back by gn_chat_destroy()), and
  * stays the caller's on failure, where the reply is sent already (400 with the field, context_length_exceeded, 429 …). */
 GN_MUST_USE gn_status gn_chat_start(gn_call *call, const gn_serve_model *model,

@@ -156,6 +156,16 @@ static void fail_render(gn_call *call, const gn_serve_model *model, gn_status st
                   message);
 }
 
+gn_status gn_chat_render(gn_call *call, const gn_serve_model *model, const gn_chat_options *options,
+                         char **text, size_t *len)
+{
+    gn_status status = render(model, options, text, len);
+    if (status != GN_OK) {
+        fail_render(call, model, status);
+    }
+    return status;
+}
+
 /* --- tokens --- */
 
 static void fail_overflow(gn_call *call, const gn_chat_options *options, const char *about,
@@ -220,11 +230,7 @@ gn_status gn_chat_prompt_make(gn_call *call, const gn_serve_model *model,
     if (options->messages != NULL) {
         char *text = NULL;
         size_t len = 0;
-        status = render(model, options, &text, &len);
-        if (status != GN_OK) {
-            fail_render(call, model, status);
-            return status;
-        }
+        GN_TRY(gn_chat_render(call, model, options, &text, &len));
         out->thinks = ends_thinking(text, len);
         status = tokenize(call, model, options, text, len, n_ctx, out);
         gn_release(text);

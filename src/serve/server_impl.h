@@ -95,6 +95,7 @@ struct gn_call {
     char id[GN_SERVE_ID_BYTES];
     gn_arena arena;
     uint64_t start_ns;
+    uint64_t looked_ns; /* when it was seen last that the client is there */
     gn_key_set *keys;
     gn_key *key;
 
