@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "os/clock.h"
+#include "serve/openai.h"
 
 #include <string.h>
 
@@ -29,38 +30,7 @@ uint64_t gn_serve_seed(const gn_call *call)
     return seed;
 }
 
-/* --- log-probabilities --- */
-
-static void put_token(gn_json_out *out, const gn_model *model, int32_t id, float logprob)
-{
-    char *text = NULL;
-    size_t len = 0;
-    if (gn_model_piece(model, id, true, &text, &len) != GN_OK) {
-        len = 0;
-    }
-    gn_base_put_strn(out, "token", text == NULL ? "" : text, len);
-    gn_base_put_float(out, "logprob", logprob);
-    gn_base_put_array(out, "bytes");
-    for (size_t i = 0; i < len; i++) {
-        gn_base_put_uint(out, NULL, (unsigned char)text[i]);
-    }
-    gn_base_put_end(out);
-    gn_release(text);
-}
-
-void gn_serve_put_logprob(gn_json_out *out, const gn_model *model, const gn_token_logprob *token)
-{
-    gn_base_put_object(out, NULL);
-    put_token(out, model, token->id, token->logprob);
-    gn_base_put_array(out, "top_logprobs");
-    for (int32_t i = 0; i < token->n_top; i++) {
-        gn_base_put_object(out, NULL);
-        put_token(out, model, token->top[i].id, token->top[i].logprob);
-        gn_base_put_end(out);
-    }
-    gn_base_put_end(out);
-    gn_base_put_end(out);
-}
+/* --- streams --- */
 
 /* The delta's entry in r->logprob, or "". */
 static gn_status render_logprob(relay *r, const gn_chat_delta *delta)
@@ -71,7 +41,7 @@ static gn_status render_logprob(relay *r, const gn_chat_delta *delta)
     }
     gn_json_out json;
     gn_base_json_out(&json, &r->logprob);
-    gn_serve_put_logprob(&json, r->model, &delta->token);
+    gn_openai_put_logprob(&json, r->model, &delta->token);
     return json.status;
 }
 
@@ -79,8 +49,6 @@ static const char *logprob_text(const relay *r)
 {
     return r->logprob.len == 0 ? "" : r->logprob.data;
 }
-
-/* --- streams --- */
 
 static unsigned http_status(gn_status status)
 {

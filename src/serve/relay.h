@@ -8,7 +8,8 @@
 #include "serve/parts.h"
 
 typedef struct gn_relay {
-    /* What a delta becomes, appended to `out`. logprob: of LOGPROB its entry as JSON text, else "". PING: what
+    /* What a delta becomes, appended to `out`. logprob: of LOGPROB its entry in the form that
+     * OpenAI's and Ollama's APIs share, as JSON text, else "". PING: what
      * keeps the connection busy. FAILED is not given here. */
     gn_status (*event)(void *ctx, const gn_chat_delta *delta, const gn_chat_usage *usage,
                        const char *logprob, gn_buf *out);
@@ -29,9 +30,6 @@ void gn_serve_relay(gn_call *call, const gn_serve_model *model, const gn_chat_op
 
 /* The model that `name` (a string, or NULL) asks for; false: the reply is sent already. */
 bool gn_serve_relay_model(gn_call *call, const gn_json *name, const gn_serve_model **out);
-
-/* {"token","logprob","bytes","top_logprobs"} of a token, as OpenAI's and Ollama's APIs have it. */
-void gn_serve_put_logprob(gn_json_out *out, const gn_model *model, const gn_token_logprob *token);
 
 /* A seed for requests that bring none. */
 uint64_t gn_serve_seed(const gn_call *call);
