@@ -1,0 +1,92 @@
+"""What agents and editors send to chat completions, in the form in which they send it: each is answered with status
+200 and chunks in order. Claude Code, Codex and Continue's use of Ollama are in the tests of those APIs."""
+import json
+
+import pytest
+
+from served import Served, model_file
+
+MODEL = model_file("smollm2-135m")
+pytestmark = pytest.mark.skipif(MODEL is None, reason="the model smollm2-135m is not there")
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Served("-m", MODEL, "--cache", "off") as running:
+        yield running
+
+
+def check_chunks(chunks, usage):
+    assert chunks[-1] is None
+    chunks = chunks[:-1]
+    assert {c["object"] for c in chunks} == {"chat.completion.chunk"}
+    assert len({(c["id"], c["created"], c["model"]) for c in chunks}) == 1
+    deltas = [choice["delta"] for c in chunks for choice in c["choices"]]
+    assert [d["role"] for d in deltas if d.get("role")] == ["assistant"]
+    reasons = [choice["finish_reason"] for c in chunks for choice in c["choices"] if choice["finish_reason"]]
+    assert len(reasons) == 1
+    assert (chunks[-1]["choices"] == [] and chunks[-1]["usage"]["prompt_tokens"] > 0) == usage
+
+
+def test_cline(server):
+    """Through @ai-sdk/openai-compatible: tools, parts of text, usage in the stream."""
+    tool = {"type": "function", "function": {"name": "execute_command", "description": "Runs a command.",
+                                             "strict": False, "parameters": {
+                                                 "$schema": "http://json-schema.org/draft-07/schema#",
+                                                 "type": "object", "additionalProperties": False,
+                                                 "required": ["command", "requires_approval"],
+                                                 "properties": {"command": {"type": "string"},
+                                                                "requires_approval": {"type": "boolean"}}}}}
+    body = {"model": "smollm2-135m", "temperature": 0, "max_tokens": 16, "stream": True,
+            "stream_options": {"include_usage": True}, "tools": [tool], "tool_choice": "auto",
+            "parallel_tool_calls": False,
+            "messages": [{"role": "system", "content": "You are Cline."},
+                         {"role": "user", "content": [{"type": "text", "text": "<task>list files</task>"},
+                                                      {"type": "text", "text": "<environment_details/>"}]},
+                         {"role": "assistant", "content": None, "tool_calls": [
+                             {"id": "call_1", "type": "function", "function": {
+                                 "name": "execute_command",
+                                 "arguments": json.dumps({"command": "ls", "requires_approval": False})}}]},
+                         {"role": "tool", "tool_call_id": "call_1", "content": "a.c"}]}
+    headers = {"Authorization": "Bearer none", "HTTP-Referer": "https://cline.bot", "X-Title": "Cline",
+               "User-Agent": "ai-sdk/openai-compatible"}
+    check_chunks(server.events("/v1/chat/completions", body, headers=headers), usage=True)
+    body["max_completion_tokens"] = body.pop("max_tokens")
+    check_chunks(server.events("/v1/chat/completions", body, headers=headers), usage=True)
+
+
+def test_aider(server):
+    """Through litellm to openai/NAME, and to ollama_chat/NAME with another num_ctx each time."""
+    messages = [{"role": "system", "content": "Act as an expert software developer."},
+                {"role": "user", "content": "I have *added these files to the chat*."},
+                {"role": "assistant", "content": "Ok."}, {"role": "user", "content": "rename f"}]
+    headers = {"Authorization": "Bearer none", "X-Stainless-Lang": "python", "X-Stainless-Retry-Count": "0"}
+    check_chunks(server.events("/v1/chat/completions", {
+        "model": "smollm2-135m", "messages": messages, "temperature": 0, "stream": True, "max_tokens": 8,
+        "extra_body": {}, "stream_options": {"include_usage": True}}, headers=headers), usage=True)
+    function = {"name": "replace_lines", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+    status, answer = server.post("/v1/chat/completions", {
+        "model": "smollm2-135m", "messages": messages, "temperature": 0, "max_tokens": 8,
+        "tools": [{"type": "function", "function": function}], "tool_choice": "none"})
+    assert status == 200 and answer["choices"][0]["message"]["role"] == "assistant"
+    for num_ctx in (8192 + 57, 8192 + 1390):
+        status, _, body = server.ask("POST", "/api/chat", {
+            "model": "smollm2-135m", "messages": messages, "stream": True,
+            "options": {"temperature": 0, "num_ctx": num_ctx, "num_predict": 8}})
+        assert status == 200 and json.loads(body.splitlines()[-1])["done"]
+
+
+def test_continue(server):
+    """Both kinds of key, stop strings, and what it sends for completions in the editor."""
+    headers = {"Authorization": "Bearer none", "api-key": "none", "x-api-key": "none"}
+    check_chunks(server.events("/v1/chat/completions", {
+        "model": "smollm2-135m", "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
+        "max_tokens": 8, "temperature": 0.5, "top_p": 1, "frequency_penalty": 0, "presence_penalty": 0,
+        "stop": ["<|im_end|>"], "stream": True, "stream_options": {"include_usage": True}},
+        headers=headers), usage=True)
+    events = server.events("/v1/completions", {
+        "model": "smollm2-135m", "prompt": "int main(", "max_tokens": 4, "temperature": 0.01, "stream": True,
+        "stop": ["\n\n", "/src/"]}, headers=headers)
+    assert events[-1] is None and events[0]["object"] == "text_completion"
+    status, models = server.get("/v1/models", headers=headers)
+    assert status == 200 and models["data"][0]["id"] and models["models"]
