@@ -3,6 +3,7 @@
  * every PAGES_MS. */
 #include "base/alloc.h"
 #include "engine/engine_impl.h"
+#include "os/clock.h"
 
 #include <assert.h>
 
@@ -11,13 +12,25 @@
 #define PROMPT_ITEMS                                                                               \
     32u /* rows of logits for log-probabilities of prompts, beside one for each that runs */
 #define PAGES_MS 20
+#define COUNT_NS 50000000u
 
 /* --- the loop --- */
 
+/* Counting reads the whole tree: now and then is enough for those who look. */
 static void note_pages(gn_engine *e)
 {
+    uint64_t now = gn_os_now_ns();
+    uint32_t n_idle = 0;
+    if (e->n_running != 0 && now - e->counted_ns < COUNT_NS) {
+        return;
+    }
+    e->counted_ns = now;
+    if (e->prefix != NULL) {
+        (void)gn_kv_prefix_count(e->prefix, &n_idle);
+    }
     (void)pthread_mutex_lock(&e->lock);
-    e->stats.n_pages_used = gn_kv_pool_in_use(e->model->kv);
+    e->stats.n_pages_used = gn_kv_pool_in_use(e->model->kv) - n_idle;
+    e->stats.n_pages_cached = n_idle;
     (void)pthread_mutex_unlock(&e->lock);
 }
 
@@ -88,6 +101,9 @@ static gn_status fill(gn_engine *e, const gn_engine_options *options)
     if (e->running == NULL || e->items == NULL || e->logits == NULL) {
         return gn_alloc_failed();
     }
+    if (!o->no_prefix_cache) {
+        GN_TRY(gn_kv_prefix_create(e->model->kv, &e->prefix));
+    }
     e->stats.n_pages = gn_kv_pool_capacity(e->model->kv);
     e->stats.page_bytes = gn_kv_page_bytes(gn_kv_pool_shape(e->model->kv));
     return GN_OK;
@@ -95,6 +111,9 @@ static gn_status fill(gn_engine *e, const gn_engine_options *options)
 
 static void destroy(gn_engine *e)
 {
+    (void)pthread_mutex_lock(&e->model->lock);
+    gn_kv_prefix_destroy(e->prefix);
+    (void)pthread_mutex_unlock(&e->model->lock);
     gn_free((void *)e->running);
     gn_free(e->items);
     gn_free_aligned(e->logits);

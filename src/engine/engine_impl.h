@@ -44,7 +44,10 @@ struct gn_engine {
     bool stopping;
     gn_engine_stats stats;
 
+    gn_kv_prefix *prefix; /* under the model's lock; NULL: no prefix cache */
+
     /* The step loop's own. */
+    uint64_t counted_ns; /* when pages in the prefix tree were counted last */
     gn_engine_pace pace;
     gn_engine_item *items; /* [n_items] */
     uint32_t n_items;
@@ -71,6 +74,17 @@ void gn_engine_sched_make_room(gn_engine *e);
 void gn_engine_sched_end(gn_engine *e, gn_request *r, gn_status status, gn_finish finish,
                          int32_t stop_index);
 uint32_t gn_engine_sched_n_waiting(gn_engine *e);
+
+/* --- reuse.c: under the model's lock --- */
+
+/* Begin the table of one that is let in with what the prefix tree has of its tokens. */
+void gn_engine_reuse_attach(gn_engine *e, gn_request *r);
+/* Put full pages into the tree; `leaves`: of one that gives its pages back now. */
+void gn_engine_reuse_keep(gn_engine *e, gn_request *r, bool leaves);
+/* It has no pages any more, or could not be let in. */
+void gn_engine_reuse_drop(gn_request *r);
+/* Can the pages that r needs be there at all, the tree's idle ones included? false: don't ask for them. */
+bool gn_engine_reuse_has_room(const gn_engine *e, const gn_request *r);
 
 /* --- batch.c --- */
 

@@ -15,7 +15,7 @@
  *    PREFILL, DECODE   WAITING  gn_engine_sched_preempt()
  *    any               ENDED    gn_engine_request_end()
  *
- * Invariants: (1) ids [0, table.n_tok) have keys and values; a request that waits has no page; (2) in PREFILL and
+ * Invariants: (1) ids [0, table.n_tok) have keys and values; a request that waits has no page, and its place is the root; (2) in PREFILL and
  * DECODE the table has room for all of ids; (3) the token after ids was never chosen: so a request that lost its
  * pages computes ids again and goes on as if nothing had been; (4) the END event is posted once, and `engine` is
  * not used after it; (5) what is not said to be under `lock` belongs to the step loop from submission on. */
@@ -25,7 +25,7 @@
 #include "base/arena.h"
 #include "engine/output.h"
 #include "engine/port.h"
-#include "kv/table.h"
+#include "kv/prefix.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -61,6 +61,7 @@ struct gn_request {
     size_t n_ids;
     size_t cap;
     gn_kv_table table;
+    gn_kv_place place;   /* of its pages in the prefix tree */
     gn_sampler *sampler; /* from the first admission on: it is large */
     gn_output *output;
     gn_token_logprob *prompt_logprobs; /* [n_prompt] where n_prompt_top ≥ 0 */

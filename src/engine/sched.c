@@ -130,6 +130,7 @@ static void count_end(gn_engine *e, gn_status status)
 void gn_engine_sched_end(gn_engine *e, gn_request *r, gn_status status, gn_finish finish,
                          int32_t stop_index)
 {
+    gn_engine_reuse_keep(e, r, true);
     (void)pthread_mutex_lock(&e->lock);
     leave(e, r);
     count_end(e, status);
@@ -140,7 +141,8 @@ void gn_engine_sched_end(gn_engine *e, gn_request *r, gn_status status, gn_finis
 /* Take the pages of one that runs; it waits again. */
 static void preempt(gn_engine *e, gn_request *r)
 {
-    gn_kv_table_truncate(&r->table, 0);
+    gn_engine_reuse_keep(e, r, true);
+    gn_engine_reuse_drop(r);
     gn_engine_request_note(r, GN_REQUEST_WAITING);
     (void)pthread_mutex_lock(&r->lock);
     r->info.usage.n_preempted++;
@@ -216,6 +218,20 @@ static gn_status get_pages(gn_request *r)
     return gn_kv_table_reserve(&r->table, (uint32_t)r->n_ids);
 }
 
+/* The same for one that is let in: it begins with what others have left. */
+static gn_status get_first_pages(gn_engine *e, gn_request *r)
+{
+    gn_engine_reuse_attach(e, r);
+    gn_status status =
+        gn_engine_reuse_has_room(e, r)
+            ? get_pages(r)
+            : gn_base_fail(GN_E_NO_PAGES, "the KV pool is full: other requests hold its pages");
+    if (status != GN_OK) {
+        gn_engine_reuse_drop(r);
+    }
+    return status;
+}
+
 static gn_request *last_running(const gn_engine *e)
 {
     return e->n_running > 0 ? e->running[e->n_running - 1] : NULL;
@@ -227,7 +243,7 @@ static gn_status make_way(gn_engine *e, gn_request *r)
     for (;;) {
         gn_request *last = last_running(e);
         bool has_place = e->n_running < e->options.max_running;
-        gn_status status = has_place ? get_pages(r) : GN_E_NO_PAGES;
+        gn_status status = has_place ? get_first_pages(e, r) : GN_E_NO_PAGES;
         if (status == GN_OK || last == NULL || last->priority <= r->priority) {
             return status;
         }
@@ -251,14 +267,20 @@ static bool ends_without_memory(gn_engine *e, gn_request *r, gn_status status)
     return true;
 }
 
-static void note_start(gn_request *r)
+static void note_start(gn_engine *e, gn_request *r)
 {
     gn_engine_request_note(r, GN_REQUEST_PREFILL);
     (void)pthread_mutex_lock(&r->lock);
-    if (r->info.usage.start_ns == 0) {
+    bool first = r->info.usage.start_ns == 0;
+    if (first) {
         r->info.usage.start_ns = gn_os_now_ns();
+        r->info.usage.n_cached = (int32_t)r->table.n_tok;
     }
     (void)pthread_mutex_unlock(&r->lock);
+    (void)pthread_mutex_lock(&e->lock);
+    e->stats.n_cache_query_tok += first ? r->n_prompt : 0;
+    e->stats.n_cache_hit_tok += first ? r->table.n_tok : 0;
+    (void)pthread_mutex_unlock(&e->lock);
 }
 
 void gn_engine_sched_admit(gn_engine *e)
@@ -271,7 +293,7 @@ void gn_engine_sched_admit(gn_engine *e)
         }
         if (status == GN_OK) {
             enter(e, r);
-            note_start(r);
+            note_start(e, r);
         } else if (!ends_without_memory(e, r, status)) {
             return;
         }

@@ -168,6 +168,7 @@ static void advance(gn_engine *e)
 static void note_progress(gn_engine *e)
 {
     for (uint32_t i = 0; i < e->n_running; i++) {
+        gn_engine_reuse_keep(e, e->running[i], false);
         gn_engine_request_note(e->running[i], e->running[i]->info.state);
     }
 }

@@ -23,6 +23,7 @@ typedef struct store {
 
 typedef struct held {
     unsigned char *part[N_PARTS]; /* NULL: not held */
+    uint32_t n_holders;           /* 0: free */
 } held;
 
 typedef struct place {
@@ -45,6 +46,8 @@ struct gn_kv_pool {
     uint32_t *free_ids; /* [n_free_ids], room for n_ids */
     size_t free_ids_cap;
     uint32_t n_free_ids;
+    bool (*reclaim)(void *ctx);
+    void *reclaim_ctx;
     gn_rng rng;
     int shuffle;
 };
@@ -223,6 +226,10 @@ static gn_status fill(gn_kv_pool *pool, int part, uint32_t n)
     store *s = &pool->stores[part];
     while (s->bytes != 0 && s->n_free < n) {
         make_room(pool, &pool->stores[part == WINDOWED ? FAR : WINDOWED], s->bytes);
+        if (pool->limit_bytes - pool->bytes < s->bytes && pool->reclaim != NULL &&
+            pool->reclaim(pool->reclaim_ctx)) {
+            continue;
+        }
         GN_REQUIRE(pool->limit_bytes - pool->bytes >= s->bytes, GN_E_NO_PAGES,
                    "the KV pool is full: %u pages and %llu of %llu bytes are in use",
                    gn_kv_pool_in_use(pool), (unsigned long long)gn_kv_pool_bytes_in_use(pool),
@@ -283,7 +290,7 @@ static gn_status make_ids(gn_kv_pool *pool, uint32_t n)
             return gn_alloc_failed();
         }
         pool->free_ids = free_ids;
-        pool->pages[pool->n_ids] = (held){{NULL, NULL}};
+        pool->pages[pool->n_ids] = (held){.n_holders = 0};
         pool->free_ids[pool->n_free_ids++] = pool->n_ids++;
     }
     return GN_OK;
@@ -302,14 +309,36 @@ gn_status gn_kv_take(gn_kv_pool *pool, uint32_t n_pages, uint32_t *out)
         }
         out[i] = pool->free_ids[--pool->n_free_ids];
         hold(pool, out[i], FAR);
+        pool->pages[out[i]].n_holders = 1;
     }
     return GN_OK;
+}
+
+void gn_kv_share(gn_kv_pool *pool, uint32_t page)
+{
+    assert(page < pool->n_ids && pool->pages[page].n_holders > 0);
+    pool->pages[page].n_holders++;
+}
+
+uint32_t gn_kv_n_holders(const gn_kv_pool *pool, uint32_t page)
+{
+    assert(page < pool->n_ids);
+    return pool->pages[page].n_holders;
+}
+
+void gn_kv_pool_set_reclaim(gn_kv_pool *pool, bool (*reclaim)(void *ctx), void *ctx)
+{
+    pool->reclaim = reclaim;
+    pool->reclaim_ctx = ctx;
 }
 
 void gn_kv_give(gn_kv_pool *pool, uint32_t n_pages, const uint32_t *ids)
 {
     for (uint32_t i = 0; i < n_pages; i++) {
-        assert(ids[i] < pool->n_ids && pool->n_free_ids < pool->n_ids);
+        assert(ids[i] < pool->n_ids && pool->pages[ids[i]].n_holders > 0);
+        if (--pool->pages[ids[i]].n_holders > 0) {
+            continue;
+        }
         release(pool, ids[i], FAR);
         release(pool, ids[i], WINDOWED);
         pool->free_ids[pool->n_free_ids++] = ids[i];
@@ -331,7 +360,10 @@ gn_status gn_kv_window_take(gn_kv_pool *pool, uint32_t n_pages, const uint32_t *
 
 void gn_kv_window_give(gn_kv_pool *pool, uint32_t page)
 {
-    release(pool, page, WINDOWED);
+    assert(page < pool->n_ids);
+    if (pool->pages[page].n_holders <= (pool->reclaim != NULL ? 2u : 1u)) {
+        release(pool, page, WINDOWED);
+    }
 }
 
 bool gn_kv_is_whole(const gn_kv_pool *pool, uint32_t page)

@@ -56,13 +56,20 @@ uint64_t gn_kv_pool_bytes_in_use(const gn_kv_pool *pool); /* of what those hold 
 /* Take n_pages, without the windowed layers' part. One thread at a time; out [n_pages], written only on GN_OK.
  * GN_E_NO_PAGES: the limit (nothing taken); GN_E_NOMEM (nothing taken). */
 GN_MUST_USE gn_status gn_kv_take(gn_kv_pool *pool, uint32_t n_pages, uint32_t *out);
-/* Give back pages with what they hold. */
+/* One more holder of a page that is taken; with several nobody writes into it. */
+void gn_kv_share(gn_kv_pool *pool, uint32_t page);
+uint32_t gn_kv_n_holders(const gn_kv_pool *pool, uint32_t page);
+/* Give back pages; the last holder's giving frees what they hold. */
 void gn_kv_give(gn_kv_pool *pool, uint32_t n_pages, const uint32_t *ids);
+
+/* Called where the limit is reached: give back at least one page that nobody else holds and return true, or false
+ * where there is none. NULL: no such function. */
+void gn_kv_pool_set_reclaim(gn_kv_pool *pool, bool (*reclaim)(void *ctx), void *ctx);
 
 /* Have pages that are taken hold the windowed layers' part too; those that do are left alone. Codes as
  * gn_kv_take(), with nothing changed. */
 GN_MUST_USE gn_status gn_kv_window_take(gn_kv_pool *pool, uint32_t n_pages, const uint32_t *ids);
-/* Give back that part of one page, if it holds it. */
+/* Give back that part of one page, if it holds it and no other sequence holds the page (a prefix tree may). */
 void gn_kv_window_give(gn_kv_pool *pool, uint32_t page);
 /* Whether the page holds all that there is of a page: true without windowed layers. */
 bool gn_kv_is_whole(const gn_kv_pool *pool, uint32_t page);

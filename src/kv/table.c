@@ -67,10 +67,8 @@ static gn_status reserve_windows(gn_kv_table *table)
     return GN_OK;
 }
 
-gn_status gn_kv_table_reserve(gn_kv_table *table, uint32_t n_tok)
+static gn_status grow(gn_kv_table *table, uint32_t need)
 {
-    uint32_t before = table->n_pages;
-    uint32_t need = pages_for(n_tok);
     if (need > table->cap) {
         uint32_t cap = need < 8 ? 8 : need + need / 2;
         uint32_t *pages = gn_realloc_array(table->pages, cap, sizeof *pages);
@@ -80,6 +78,29 @@ gn_status gn_kv_table_reserve(gn_kv_table *table, uint32_t n_tok)
         table->pages = pages;
         table->cap = cap;
     }
+    return GN_OK;
+}
+
+gn_status gn_kv_table_share(gn_kv_table *table, uint32_t n_pages, const uint32_t *pages)
+{
+    assert(table->n_pages == 0 && table->n_tok == 0);
+    GN_TRY(grow(table, n_pages));
+    for (uint32_t i = 0; i < n_pages; i++) {
+        gn_kv_share(table->pool, pages[i]);
+        table->pages[i] = pages[i];
+    }
+    table->n_pages = n_pages;
+    table->n_tok = n_pages * GN_KV_PAGE_TOK;
+    gn_kv_table_truncate(table, table->n_tok);
+    gn_kv_table_advance(table, table->n_tok);
+    return GN_OK;
+}
+
+gn_status gn_kv_table_reserve(gn_kv_table *table, uint32_t n_tok)
+{
+    uint32_t before = table->n_pages;
+    uint32_t need = pages_for(n_tok);
+    GN_TRY(grow(table, need));
     if (need > before) {
         GN_TRY(gn_kv_take(table->pool, need - before, table->pages + before));
         table->n_pages = need;

@@ -30,6 +30,11 @@ void gn_kv_table_fini(gn_kv_table *table);
  * gn_kv_take(); on failure the table is as before. */
 GN_MUST_USE gn_status gn_kv_table_reserve(gn_kv_table *table, uint32_t n_tok);
 
+/* Begin an empty table with n_pages full pages that others hold too, as far as a forward pass can go on from them;
+ * table->n_tok then says how far. GN_E_NOMEM. */
+GN_MUST_USE gn_status gn_kv_table_share(gn_kv_table *table, uint32_t n_pages,
+                                        const uint32_t *pages);
+
 /* The forward pass has written positions up to n_tok - 1, at least table->n_tok. */
 void gn_kv_table_advance(gn_kv_table *table, uint32_t n_tok);
 
