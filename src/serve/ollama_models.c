@@ -506,9 +506,11 @@ void gn_ollama_embed(gn_call *call)
     gn_json_out json;
     gn_base_json_out(&json, &text);
     status = embed_all(call, &e, model, &json);
-    gn_base_put_uint(&json, "total_duration", gn_os_now_ns() - start);
-    gn_base_put_uint(&json, "load_duration", loaded - start);
-    gn_base_put_uint(&json, "prompt_eval_count", e.n_tokens);
+    if (status == GN_OK) {
+        gn_base_put_uint(&json, "total_duration", gn_os_now_ns() - start);
+        gn_base_put_uint(&json, "load_duration", loaded - start);
+        gn_base_put_uint(&json, "prompt_eval_count", e.n_tokens);
+    }
     gn_serve_model_give(gn_serve_call_server(call), model);
     finish_embed(call, &e, status, &json);
 }
