@@ -41,45 +41,80 @@ static void end_answer(void *ctx)
     gn_responses_ask_fini(&a->ask);
 }
 
-static void responses(gn_call *call)
+/* The request, read; NULL: the reply is sent already. */
+static answer *read_request(gn_call *call)
 {
     const gn_json *body;
     if (gn_serve_call_json(call, &body) != GN_OK) {
-        return;
+        return NULL;
     }
     answer *a = gn_arena_calloc(gn_serve_call_arena(call), 1, sizeof *a);
     if (a == NULL) {
         gn_serve_fail_status(call, gn_alloc_failed(), NULL);
-        return;
+        return NULL;
     }
     gn_responses_ask *ask = &a->ask;
     ask->options.request = gn_request_defaults();
     ask->options.request.sample.seed = gn_serve_seed(call);
+    a->stream.body = body;
     const gn_status status = gn_responses_read(gn_serve_call_arena(call), body, ask);
-    const gn_serve_model *model;
     if (status != GN_OK) {
         gn_serve_fail_status(call, status, ask->names.param[0] == '\0' ? NULL : ask->names.param);
         end_answer(a);
+        return NULL;
+    }
+    return a;
+}
+
+static void responses(gn_call *call)
+{
+    answer *a = read_request(call);
+    const gn_serve_model *model;
+    if (a == NULL) {
         return;
     }
-    if (!gn_serve_relay_model(call, ask->model, &model)) {
+    if (!gn_serve_relay_model(call, a->ask.model, &model)) {
         end_answer(a);
         return;
     }
-    a->stream = (gn_responses_stream){.key = gn_serve_call_id(call) + 4,
-                                      .model = model->name,
-                                      .created = (int64_t)time(NULL),
-                                      .body = body,
-                                      .logprobs = ask->logprobs};
+    a->stream.key = gn_serve_call_id(call) + 4;
+    a->stream.model = model->name;
+    a->stream.created = (int64_t)time(NULL);
+    a->stream.logprobs = a->ask.logprobs;
     const gn_relay relay = {.event = put_event,
                             .failed = put_failure,
                             .whole = put_whole,
                             .done = end_answer,
                             .ctx = a,
                             .type = "text/event-stream",
-                            .stream = ask->stream,
-                            .logprobs = ask->logprobs};
-    gn_serve_relay(call, model, &ask->options, &relay);
+                            .stream = a->ask.stream,
+                            .logprobs = a->ask.logprobs};
+    gn_serve_relay(call, model, &a->ask.options, &relay);
+}
+
+static void input_tokens(gn_call *call)
+{
+    answer *a = read_request(call);
+    const gn_serve_model *model;
+    int64_t n;
+    if (a == NULL) {
+        return;
+    }
+    if (gn_serve_relay_model(call, a->ask.model, &model)) {
+        if (gn_chat_count(call, model, &a->ask.options, &n) == GN_OK) {
+            gn_buf body = {0};
+            const gn_status status =
+                gn_buf_printf(&body, "{\"object\":\"response.input_tokens\",\"input_tokens\":%lld}",
+                              (long long)n);
+            if (status == GN_OK) {
+                gn_serve_reply(call, 200, "application/json", &body);
+            } else {
+                gn_serve_fail_status(call, status, NULL);
+            }
+        }
+        gn_serve_model_give(gn_serve_call_server(call), model);
+    }
+    end_answer(a);
 }
 
 const gn_route gn_serve_routes_responses[] = {
@@ -88,5 +123,10 @@ const gn_route gn_serve_routes_responses[] = {
      .access = GN_ACCESS_USE,
      .handler = responses,
      .summary = "A response to this input, streamed or whole"},
+    {.method = "POST",
+     .path = "/v1/responses/input_tokens",
+     .access = GN_ACCESS_USE,
+     .handler = input_tokens,
+     .summary = "How many tokens such a response's prompt has"},
     {.method = NULL},
 };

@@ -71,6 +71,11 @@ def test_log_probabilities(client):
     assert streamed == [entry.logprob for entry in part.logprobs]
 
 
+def test_tokens_are_counted_as_they_are_used(client):
+    counted = client.responses.input_tokens.count(model="x", input=BASE["input"]).input_tokens
+    assert counted == client.responses.create(**BASE).usage.input_tokens
+
+
 def test_what_would_need_a_store_is_refused(client, server):
     with pytest.raises(openai.BadRequestError) as error:
         client.responses.create(**BASE, previous_response_id="resp_1")
