@@ -7,7 +7,8 @@
 
 #include <assert.h>
 
-/* --- on the pool's threads: nothing but the item's own request is touched --- */
+/* --- on the pool's threads: of a request, several items may be at work; only the one that chooses changes it, and
+ * none of what the others read --- */
 
 static gn_status note_logprob(gn_request *r, size_t pos, const float *logits, int32_t n_vocab)
 {
@@ -26,7 +27,6 @@ static gn_status choose(gn_engine_item *item, const float *logits)
 {
     gn_request *r = item->request;
     gn_output_token token;
-    GN_TRY(gn_engine_request_reserve(r));
     GN_TRY(gn_output_next(r->output, logits, r->n_ctx - r->n_ids, &token));
     item->id = token.id;
     item->ended = token.ended;
@@ -47,6 +47,9 @@ static void run_items(void *ctx, size_t begin, size_t end, int worker)
     for (size_t i = begin; i < end; i++) {
         gn_engine_item *item = &e->items[i];
         const float *logits = e->logits + i * (size_t)n_vocab;
+        if (item->status != GN_OK) {
+            continue;
+        }
         if (!gn_engine_all_finite(logits, (size_t)n_vocab)) {
             item->status = GN_E_FORMAT; /* what to say of it is found out by the step loop */
             continue;
@@ -165,6 +168,20 @@ static void advance(gn_engine *e)
     }
 }
 
+/* Room for the tokens that are chosen now: others read a request's ids meanwhile. */
+static void reserve_ids(gn_engine *e)
+{
+    for (uint32_t i = 0; i < e->n_items; i++) {
+        gn_engine_item *item = &e->items[i];
+        if (item->chooses) {
+            item->status = gn_engine_request_reserve(item->request);
+        }
+        if (item->status != GN_OK) {
+            gn_engine_request_keep_message(item->request);
+        }
+    }
+}
+
 static void note_progress(gn_engine *e)
 {
     for (uint32_t i = 0; i < e->n_running; i++) {
@@ -180,6 +197,7 @@ void gn_engine_step(gn_engine *e)
     gn_engine_pass(e->model, e->n_rows, e->n_items != 0 ? e->logits : NULL);
     advance(e);
     note_progress(e);
+    reserve_ids(e);
     gn_os_pool_run(e->model->pool, e->n_items, 1, run_items, e);
     follow_all(e);
     uint64_t ns = gn_os_now_ns() - start;

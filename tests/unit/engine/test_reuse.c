@@ -12,6 +12,12 @@
 
 #include "mix.h"
 
+#ifdef __SANITIZE_THREAD__
+enum { MANY = 60 }; /* it is slow */
+#else
+enum { MANY = MIX_MOST };
+#endif
+
 static mix_request requests[MIX_MOST];
 static mix_answer expected[MIX_MOST];
 
@@ -48,7 +54,7 @@ static void test_again(void **state)
 {
     (void)state;
     for (size_t k = 0; k < GN_COUNTOF(names); k++) {
-        size_t n = k == 0 ? MIX_MOST : 80;
+        size_t n = k == 0 ? MANY : 40;
         gn_kv_format format = (gn_kv_format)(k % 4);
         prepare(names[k], format, n);
         gn_model *model = mix_open(names[k], 1ull << 30, format);
@@ -61,7 +67,7 @@ static void test_again(void **state)
             hits[round] = after.n_cache_hit_tok - before.n_cache_hit_tok;
             assert_true(after.n_cache_query_tok > before.n_cache_query_tok + hits[round]);
         }
-        assert_true(hits[1] > hits[0] && hits[1] > 64 * n / 2);
+        assert_true(hits[1] > hits[0] && hits[1] > 64 * n / 4);
         assert_int_equal(hits[2], hits[1]);
         gn_engine_destroy(engine);
         assert_int_equal(gn_kv_pool_in_use(model->kv), 0);
@@ -74,7 +80,7 @@ static void test_short_of_pages(void **state)
 {
     (void)state;
     for (size_t k = 0; k < 2; k++) {
-        prepare(names[k], GN_KV_FORMAT_F16, MIX_MOST);
+        prepare(names[k], GN_KV_FORMAT_F16, MANY);
         gn_model *model = mix_open(names[k], 1ull << 30, GN_KV_FORMAT_F16);
         uint64_t page = gn_model_get_info(model).kv_bytes_per_tok * GN_KV_PAGE_TOK;
         gn_model_close(model);
@@ -82,9 +88,9 @@ static void test_short_of_pages(void **state)
         for (size_t s = 0; s < GN_COUNTOF(sizes); s++) {
             model = mix_open(names[k], sizes[s] * page, GN_KV_FORMAT_F16);
             gn_engine *engine = start(model);
-            int32_t n_preempted = mix_together(names[k], engine, requests, expected, MIX_MOST);
+            int32_t n_preempted = mix_together(names[k], engine, requests, expected, MANY);
             assert_true(sizes[s] > 12 || n_preempted > 0);
-            (void)mix_together(names[k], engine, requests, expected, MIX_MOST);
+            (void)mix_together(names[k], engine, requests, expected, MANY);
             assert_true(stats_of(engine).n_cache_hit_tok > 0);
             gn_engine_destroy(engine);
             assert_int_equal(gn_kv_pool_in_use(model->kv), 0);
