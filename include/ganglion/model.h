@@ -131,6 +131,9 @@ GN_API bool gn_model_is_end(const gn_model *model, int32_t id);
 GN_MUST_USE GN_API gn_status gn_model_render_chat(const gn_model *model, const char *context_json,
                                                   size_t len, char **text, size_t *text_len);
 
+/* The source of that template, NUL-terminated, borrowed from the model; NULL: it has none. */
+GN_API const char *gn_model_chat_template(const gn_model *model);
+
 /* Embedding of a text, pooled and normalised as the model says (BERT: mean of the last hidden states,
  * length 1): out [n_embd]. A text longer than the context is GN_E_LIMIT. Decoders: the mean too. */
 GN_MUST_USE GN_API gn_status gn_model_embed(gn_model *model, const char *text, size_t len,

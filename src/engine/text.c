@@ -108,6 +108,13 @@ static gn_status render(const gn_model *model, json_t *context, gn_buf *out)
                : gn_base_fail_prefix(status, "%s: chat template: ", gn_source_path(model->source));
 }
 
+const char *gn_model_chat_template(const gn_model *model)
+{
+    const char *text = gn_source_chat_template(model->source);
+    return text != NULL || model->tokenizer == NULL ? text
+                                                    : gn_tokenizer_chat_template(model->tokenizer);
+}
+
 gn_status gn_model_render_chat(const gn_model *model, const char *context_json, size_t len,
                                char **text, size_t *text_len)
 {

@@ -340,6 +340,9 @@ static gn_status compile(gn_schema *s, const char *json, size_t len, gn_grammar 
     GN_TRY(emit_all(s, top, &root));
     gn_ir_builder *b = s->b;
     s->b = NULL;
+    if (s->options.frame != NULL) {
+        root = gn_grammar_frame(b, s->options.frame, root);
+    }
     return gn_grammar_compile(b, root, out);
 }
 

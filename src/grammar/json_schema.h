@@ -4,10 +4,13 @@
 
 #include "base/buf.h"
 #include "grammar/compile.h"
+#include "grammar/frame.h"
 
 typedef struct gn_json_schema_options { /* zeroed: the defaults */
     bool ordered; /* keys in the order of `properties`, those that are not named after them */
     uint32_t max_blanks; /* see gn_grammar_ir_json_blanks() */
+    const gn_frame
+        *frame; /* the text is values of the schema in this frame; NULL: one value alone */
 } gn_json_schema_options;
 
 /* Compile the schema text json[0 .. len). options may be NULL. On GN_E_UNSUPPORTED (a keyword that can't be

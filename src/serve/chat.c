@@ -1,11 +1,13 @@
 /* A chat: one prompt, one to sixteen requests for answers to it, and their events as deltas. The requests run side by
  * side; each event is turned into deltas before the next is looked at. */
 #include "base/alloc.h"
+#include "base/json_write.h"
 #include "os/clock.h"
 #include "serve/chat_impl.h"
 #include "serve/formats.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TURN_MS 20 /* with several choices: how long to wait for one before looking at the others */
@@ -40,19 +42,9 @@ struct gn_chat {
 
 /* --- starting --- */
 
-static gn_status make_grammar(gn_call *call, const gn_serve_model *model,
-                              const gn_chat_options *options, gn_grammar **out)
+/* Reply that a format or a tool's schema can't be enforced. */
+static void fail_grammar(gn_call *call, gn_status status, const char *param, const char *pointer)
 {
-    if (options->format == GN_FORMAT_TEXT) {
-        return GN_OK;
-    }
-    char *pointer = NULL;
-    gn_status status = gn_formats_get(model->formats, options->format, options->format_text,
-                                      options->format_len, options->format_ordered, out, &pointer);
-    if (status == GN_OK) {
-        return GN_OK;
-    }
-    const char *param = options->format_param != NULL ? options->format_param : "response_format";
     char message[900];
     (void)snprintf(message, sizeof message, "%s", gn_error_message());
     gn_serve_error error = {.status = 400, .param = param, .code = "unsupported_format"};
@@ -62,7 +54,98 @@ static gn_status make_grammar(gn_call *call, const gn_serve_model *model,
         gn_serve_fail(call, &error, "%s%s%s: %s", param, pointer != NULL ? " at " : "",
                       pointer != NULL ? pointer : "", message);
     }
-    gn_release(pointer);
+}
+
+/* Everything that the tools' grammar depends on, as text. */
+static gn_status put_tools_key(const gn_tool_format *format, const gn_toolcall_rules *rules,
+                               gn_buf *out)
+{
+    GN_TRY(gn_buf_printf(out, "%s %d %d %d", format->name, rules->required, rules->parallel,
+                         rules->thinks));
+    for (const gn_json *a = rules->allowed != NULL ? rules->allowed->first : NULL; a != NULL;
+         a = a->next) {
+        GN_TRY(gn_base_json_quote(out, a->text, a->len));
+    }
+    char *tools = json_dumps(rules->tools, JSON_COMPACT);
+    gn_status status = tools != NULL ? gn_buf_puts(out, tools) : gn_alloc_failed();
+    free(tools);
+    return status;
+}
+
+static gn_status tools_grammar(gn_chat *chat, const gn_tool_format *format,
+                               const gn_toolcall_rules *rules, char **pointer)
+{
+    gn_buf key = {0};
+    gn_status status = put_tools_key(format, rules, &key);
+    if (status == GN_OK) {
+        chat->grammar = gn_formats_find(chat->model->formats, key.data, key.len);
+    }
+    if (status == GN_OK && chat->grammar == NULL) {
+        status = gn_toolcall_grammar(format, rules, &chat->grammar, pointer);
+        if (status == GN_OK) {
+            gn_formats_keep(chat->model->formats, key.data, key.len, chat->grammar);
+        }
+    }
+    gn_buf_fini(&key);
+    return status;
+}
+
+static gn_status make_tools(gn_chat *chat, const gn_chat_options *options)
+{
+    if (options->format != GN_FORMAT_TEXT) {
+        gn_serve_error error = {.status = 400, .param = options->format_param};
+        gn_serve_fail(chat->call, &error,
+                      "%s beside tools: an answer can be held to one of them; set tool_choice to "
+                      "none",
+                      options->format_param);
+        return GN_E_ARG;
+    }
+    const gn_tool_format *format = gn_toolcall_format(gn_model_chat_template(chat->model->model));
+    const gn_toolcall_rules rules = {.tools = options->tools,
+                                     .allowed = options->allowed_tools,
+                                     .required = options->tool_mode == GN_TOOLS_REQUIRED,
+                                     .parallel = options->parallel_tool_calls,
+                                     .thinks = chat->prompt.thinks};
+    char *pointer = NULL;
+    gn_status status = tools_grammar(chat, format, &rules, &pointer);
+    if (status != GN_OK) {
+        fail_grammar(chat->call, status, "tools", pointer);
+        gn_release(pointer);
+        return status;
+    }
+    for (int32_t i = 0; i < chat->n && status == GN_OK; i++) {
+        status = gn_toolcall_reader_create(format, &chat->choices[i].tools);
+        char *stem = gn_arena_alloc(gn_serve_call_arena(chat->call), 48);
+        status = stem != NULL ? status : gn_alloc_failed();
+        if (status == GN_OK) {
+            (void)snprintf(stem, 48, "%s%x", gn_serve_call_id(chat->call) + 4, (unsigned)i);
+            chat->choices[i].id_stem = stem;
+        }
+    }
+    if (status != GN_OK) {
+        gn_serve_fail_status(chat->call, status, NULL);
+    }
+    return status;
+}
+
+static gn_status make_grammar(gn_chat *chat, const gn_chat_options *options)
+{
+    if (gn_chat_has_tools(options)) {
+        return make_tools(chat, options);
+    }
+    if (options->format == GN_FORMAT_TEXT) {
+        return GN_OK;
+    }
+    char *pointer = NULL;
+    gn_status status =
+        gn_formats_get(chat->model->formats, options->format, options->format_text,
+                       options->format_len, options->format_ordered, &chat->grammar, &pointer);
+    if (status != GN_OK) {
+        fail_grammar(chat->call, status,
+                     options->format_param != NULL ? options->format_param : "response_format",
+                     pointer);
+        gn_release(pointer);
+    }
     return status;
 }
 
@@ -142,8 +225,8 @@ static gn_status start(gn_chat *chat, const gn_chat_options *options)
     gn_chat_options own = *options;
     GN_TRY(gn_serve_call_defaults(call, &own.request));
     int32_t n_ctx = context_limit(chat->model, options);
-    GN_TRY(make_grammar(call, chat->model, options, &chat->grammar));
     GN_TRY(gn_chat_prompt_make(call, chat->model, options, n_ctx, &chat->prompt));
+    GN_TRY(make_grammar(chat, options));
     gn_status status = copy_stops(chat, &options->request);
     if (status == GN_OK) {
         status = submit(chat, &own, n_ctx);
@@ -286,6 +369,7 @@ static void take_finish(const gn_chat *chat, gn_chat_choice *choice, gn_chat_del
     out->type = GN_CHAT_FINISH;
     out->finish = event->finish;
     out->grammar_closed = event->grammar_closed;
+    out->called = choice->n_calls > 0;
     if (event->stop_index >= 0 && (size_t)event->stop_index < chat->n_stops) {
         out->stop_text = chat->stops[event->stop_index];
     }
@@ -308,8 +392,9 @@ static gn_status open_event(gn_chat *chat)
 }
 
 /* The next delta of the event at hand; false: it has no more. */
-static bool take(gn_chat *chat, gn_chat_delta *out)
+static bool take(gn_chat *chat, gn_chat_delta *out, gn_status *status)
 {
+    bool any = false;
     gn_chat_choice *choice = &chat->choices[chat->at];
     const gn_event *event = &chat->event;
     out->index = chat->at;
@@ -319,7 +404,8 @@ static bool take(gn_chat *chat, gn_chat_delta *out)
         take_start(chat, choice, out);
         return true;
     case PHASE_PIECES:
-        if (gn_chat_choice_take(choice, out)) {
+        *status = gn_chat_choice_take(choice, out, &any);
+        if (any || *status != GN_OK) {
             return true;
         }
         chat->phase = PHASE_LOGPROB;
@@ -348,9 +434,10 @@ bool gn_chat_next(gn_chat *chat, gn_chat_delta *out)
 {
     while (!chat->failed) {
         memset(out, 0, sizeof *out);
-        if (chat->phase != PHASE_NONE && take(chat, out)) {
+        gn_status status = GN_OK;
+        if (chat->phase != PHASE_NONE && take(chat, out, &status)) {
             chat->quiet_ns = gn_os_now_ns();
-            return true;
+            return status == GN_OK || fail(chat, status, NULL, out);
         }
         if (all_ended(chat)) {
             return false;
@@ -367,7 +454,7 @@ bool gn_chat_next(gn_chat *chat, gn_chat_delta *out)
         if (chat->event.type == GN_EVENT_END && chat->event.status != GN_OK) {
             return fail(chat, chat->event.status, chat->event.message, out);
         }
-        gn_status status = open_event(chat);
+        status = open_event(chat);
         if (status != GN_OK) {
             return fail(chat, status, NULL, out);
         }

@@ -1,5 +1,6 @@
 #include "serve/chat_impl.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char open_tag[] = "<think>";
@@ -87,6 +88,7 @@ gn_status gn_chat_choice_push(gn_chat_choice *choice, const char *text, size_t l
     gn_buf_clear(&choice->text);
     choice->n_pieces = 0;
     choice->n_taken = 0;
+    choice->last = last;
     GN_TRY(gn_buf_append(&choice->held, text, len));
     if (choice->held.len == 0) {
         return GN_OK;
@@ -107,21 +109,69 @@ gn_status gn_chat_choice_push(gn_chat_choice *choice, const char *text, size_t l
     return status;
 }
 
-bool gn_chat_choice_take(gn_chat_choice *choice, gn_chat_delta *out)
+/* An event of the tools' reader as a delta. */
+static gn_status call_delta(gn_chat_choice *choice, const gn_toolcall_event *event,
+                            gn_chat_delta *out)
 {
-    if (choice->n_taken == choice->n_pieces) {
-        return false;
+    out->text = event->text;
+    out->len = event->len;
+    switch (event->type) {
+    case GN_TOOLCALL_TEXT: out->type = GN_CHAT_TEXT; return GN_OK;
+    case GN_TOOLCALL_ARGUMENTS:
+        out->type = GN_CHAT_ARGUMENTS;
+        out->call_index = choice->n_calls - 1;
+        return GN_OK;
+    case GN_TOOLCALL_BEGIN: break;
     }
-    const gn_chat_piece *piece = &choice->pieces[choice->n_taken++];
-    out->type = piece->type;
-    out->text = choice->text.data + piece->begin;
-    out->len = piece->len;
-    return true;
+    gn_buf_clear(&choice->name);
+    GN_TRY(gn_buf_append(&choice->name, event->text, event->len));
+    (void)snprintf(choice->id, sizeof choice->id, "call_%s%d", choice->id_stem, choice->n_calls);
+    out->type = GN_CHAT_CALL;
+    out->text = NULL;
+    out->len = 0;
+    out->id = choice->id;
+    out->name = choice->name.data;
+    out->call_index = choice->n_calls++;
+    return GN_OK;
+}
+
+gn_status gn_chat_choice_take(gn_chat_choice *choice, gn_chat_delta *out, bool *any)
+{
+    gn_toolcall_event event;
+    *any = true;
+    for (;;) {
+        if (choice->reading && gn_toolcall_reader_take(choice->tools, &event)) {
+            return call_delta(choice, &event, out);
+        }
+        choice->reading = false;
+        if (choice->n_taken == choice->n_pieces) {
+            if (choice->tools == NULL || !choice->last || choice->flushed) {
+                *any = false;
+                return GN_OK;
+            }
+            GN_TRY(gn_toolcall_reader_push(choice->tools, "", 0, true));
+            choice->flushed = true;
+            choice->reading = true;
+            continue;
+        }
+        const gn_chat_piece *piece = &choice->pieces[choice->n_taken++];
+        const char *text = choice->text.data + piece->begin;
+        if (choice->tools == NULL || piece->type != GN_CHAT_TEXT) {
+            out->type = piece->type;
+            out->text = text;
+            out->len = piece->len;
+            return GN_OK;
+        }
+        GN_TRY(gn_toolcall_reader_push(choice->tools, text, piece->len, false));
+        choice->reading = true;
+    }
 }
 
 void gn_chat_choice_fini(gn_chat_choice *choice)
 {
     gn_request_release(choice->request);
+    gn_toolcall_reader_destroy(choice->tools);
     gn_buf_fini(&choice->held);
     gn_buf_fini(&choice->text);
+    gn_buf_fini(&choice->name);
 }

@@ -9,6 +9,12 @@
 
 #define MOST_TOKEN_BYTES 256u /* no vocabulary has longer tokens in plain text */
 
+bool gn_chat_has_tools(const gn_chat_options *options)
+{
+    return options->messages != NULL && options->tool_mode != GN_TOOLS_NONE &&
+           json_array_size(options->tools) > 0;
+}
+
 /* --- messages --- */
 
 static json_t *joined(const json_t *parts)
@@ -81,14 +87,14 @@ static int set_kwargs(json_t *context, const gn_json *kwargs)
 }
 
 /* {"messages": …, "tools": …, "add_generation_prompt": …} as JSON text (free()); NULL: no memory. */
-static char *context_text(const gn_chat_options *options, json_t *messages)
+static char *context_text(const gn_chat_options *options, json_t *messages, bool with_tools)
 {
     json_t *context = json_object();
     char *text = NULL;
     bool good = context != NULL && json_object_set(context, "messages", messages) == 0 &&
                 json_object_set_new(context, "add_generation_prompt",
                                     json_boolean(!options->continue_last)) == 0;
-    if (good && options->tools != NULL && json_array_size(options->tools) > 0) {
+    if (good && with_tools) {
         good = json_object_set(context, "tools", (json_t *)(uintptr_t)options->tools) == 0;
     }
     if (good && set_kwargs(context, options->template_kwargs) == 0) {
@@ -117,22 +123,38 @@ static void cut_behind(const json_t *messages, char *text, size_t *len)
     }
 }
 
-static gn_status render(const gn_serve_model *model, const gn_chat_options *options, char **text,
-                        size_t *len)
+static gn_status render_once(const gn_serve_model *model, const gn_chat_options *options,
+                             json_t *messages, bool with_tools, char **text, size_t *len)
 {
-    json_t *messages = flat_messages(options->messages);
-    char *context = messages != NULL ? context_text(options, messages) : NULL;
-    gn_status status = GN_OK;
+    char *context = messages != NULL ? context_text(options, messages, with_tools) : NULL;
     if (context == NULL) {
-        status = gn_base_fail(GN_E_NOMEM, "out of memory");
-    } else {
-        status = gn_model_render_chat(model->model, context, strlen(context), text, len);
+        return gn_base_fail(GN_E_NOMEM, "out of memory");
     }
+    gn_status status = gn_model_render_chat(model->model, context, strlen(context), text, len);
+    free(context);
     if (status == GN_OK && options->continue_last) {
         cut_behind(messages, *text, len);
     }
-    free(context);
-    json_decref(messages);
+    return status;
+}
+
+/* Most templates want arguments as objects; those that put them together as strings fail on that, and get them as
+ * the client sent them. */
+static gn_status render(const gn_serve_model *model, const gn_chat_options *options, char **text,
+                        size_t *len)
+{
+    const gn_tool_format *format = gn_toolcall_format(gn_model_chat_template(model->model));
+    bool tools = gn_chat_has_tools(options);
+    json_t *flat = flat_messages(options->messages);
+    json_t *fixed =
+        flat != NULL ? gn_toolcall_messages(format, flat, tools ? options->tools : NULL) : NULL;
+    gn_status status = render_once(model, options, fixed, tools && !format->told, text, len);
+    if (status == GN_E_REFUSED || status == GN_E_FORMAT || status == GN_E_ARG) {
+        gn_status again = render_once(model, options, flat, tools && !format->told, text, len);
+        status = again == GN_OK ? again : status;
+    }
+    json_decref(fixed);
+    json_decref(flat);
     return status;
 }
 

@@ -195,3 +195,14 @@ gn_status gn_formats_get(gn_formats *formats, gn_chat_format format, const char 
     }
     return status;
 }
+
+/* GN_FORMAT_TEXT has no grammar of its own, so these are told apart from all others. */
+gn_grammar *gn_formats_find(gn_formats *formats, const char *text, size_t len)
+{
+    return find(formats, GN_FORMAT_TEXT, text, len, false);
+}
+
+void gn_formats_keep(gn_formats *formats, const char *text, size_t len, gn_grammar *grammar)
+{
+    keep(formats, GN_FORMAT_TEXT, text, len, false, grammar);
+}

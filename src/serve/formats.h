@@ -15,4 +15,9 @@ void gn_formats_destroy(gn_formats *formats); /* NULL is fine */
 GN_MUST_USE gn_status gn_formats_get(gn_formats *formats, gn_chat_format format, const char *text,
                                      size_t len, bool ordered, gn_grammar **out, char **pointer);
 
+/* Grammars that others compile, under a text that says what they are: a reference to one that is kept, or NULL; and
+ * keep one more. */
+gn_grammar *gn_formats_find(gn_formats *formats, const char *text, size_t len);
+void gn_formats_keep(gn_formats *formats, const char *text, size_t len, gn_grammar *grammar);
+
 #endif
