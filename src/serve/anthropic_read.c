@@ -325,6 +325,7 @@ static gn_status read_sampling(gn_ask *ask, gn_arena *arena, const gn_json *body
     GN_TRY(gn_ask_int(ask, body, "max_tokens", 1, INT32_MAX, &request->max_tokens));
     GN_TRY(gn_ask_float(ask, body, "temperature", 0, 2, &request->sample.temperature));
     GN_TRY(gn_ask_float(ask, body, "top_p", 0, 1, &request->sample.top_p));
+    request->sample.top_p = request->sample.top_p == 0 ? 1e-6F : request->sample.top_p;
     GN_TRY(gn_ask_int(ask, body, "top_k", 0, INT32_MAX, &request->sample.top_k));
     GN_TRY(gn_ask_seed(ask, body, "seed", &request->sample.seed));
     return gn_ask_strings(ask, arena, body, "stop_sequences", 64, &request->stop, &request->n_stop);

@@ -59,8 +59,11 @@ static gn_status read_options(gn_ask *ask, gn_arena *arena, const gn_json *body,
     GN_TRY(gn_ask_float(ask, options, "top_p", 0, 1, &sample->top_p));
     GN_TRY(gn_ask_float(ask, options, "min_p", 0, 1, &sample->min_p));
     GN_TRY(gn_ask_float(ask, options, "typical_p", 0, 1, &sample->typical_p));
+    /* 0 means "off" to clients, or the best token alone. */
+    sample->top_p = sample->top_p == 0 ? 1e-6F : sample->top_p;
+    sample->typical_p = sample->typical_p == 0 ? 1.0F : sample->typical_p;
     GN_TRY(gn_ask_int(ask, options, "repeat_last_n", -1, INT32_MAX, &sample->penalty_last_n));
-    GN_TRY(gn_ask_float(ask, options, "repeat_penalty", 0, 100, &sample->repetition_penalty));
+    GN_TRY(gn_ask_float(ask, options, "repeat_penalty", 0.01F, 10, &sample->repetition_penalty));
     GN_TRY(gn_ask_float(ask, options, "presence_penalty", -100, 100, &sample->presence_penalty));
     GN_TRY(gn_ask_float(ask, options, "frequency_penalty", -100, 100, &sample->frequency_penalty));
     GN_TRY(read_mirostat(ask, options, sample));

@@ -55,7 +55,6 @@ static answer *read_request(gn_call *call)
     }
     gn_responses_ask *ask = &a->ask;
     ask->options.request = gn_request_defaults();
-    ask->options.request.sample.seed = gn_serve_seed(call);
     a->stream.body = body;
     const gn_status status = gn_responses_read(gn_serve_call_arena(call), body, ask);
     if (status != GN_OK) {

@@ -8,6 +8,8 @@
  * item references and background, since nothing is stored here; images, files and audio. */
 #include "serve/responses.h"
 
+#include "serve/openai.h"
+
 #include <string.h>
 
 typedef struct reader {
@@ -414,21 +416,6 @@ static gn_status read_text_format(gn_ask *ask, const gn_json *body, gn_chat_opti
     return GN_OK;
 }
 
-static gn_status read_sampling(gn_ask *ask, gn_arena *arena, const gn_json *body,
-                               gn_request_options *request)
-{
-    gn_sample_params *sample = &request->sample;
-    GN_TRY(gn_ask_int(ask, body, "max_output_tokens", 1, INT32_MAX, &request->max_tokens));
-    GN_TRY(gn_ask_float(ask, body, "temperature", 0, 2, &sample->temperature));
-    GN_TRY(gn_ask_float(ask, body, "top_p", 0, 1, &sample->top_p));
-    GN_TRY(gn_ask_int(ask, body, "top_k", 0, INT32_MAX, &sample->top_k));
-    GN_TRY(gn_ask_float(ask, body, "min_p", 0, 1, &sample->min_p));
-    GN_TRY(gn_ask_float(ask, body, "presence_penalty", -2, 2, &sample->presence_penalty));
-    GN_TRY(gn_ask_float(ask, body, "frequency_penalty", -2, 2, &sample->frequency_penalty));
-    GN_TRY(gn_ask_seed(ask, body, "seed", &sample->seed));
-    return gn_ask_strings(ask, arena, body, "stop", 64, &request->stop, &request->n_stop);
-}
-
 /* Log-probabilities of the text, where include has them. */
 static gn_status read_include(gn_ask *ask, const gn_json *body, gn_responses_ask *out)
 {
@@ -482,7 +469,9 @@ gn_status gn_responses_read(gn_arena *arena, const gn_json *body, gn_responses_a
     GN_TRY(gn_ask_member(names, body, "model", GN_JSON_STRING, &ask->model));
     GN_TRY(gn_ask_bool(names, body, "stream", &ask->stream));
     GN_TRY(refuse_stored(names, body));
-    GN_TRY(read_sampling(names, arena, body, &ask->options.request));
+    GN_TRY(gn_openai_read_sampling(names, arena, body, &ask->options.request));
+    GN_TRY(gn_ask_int(names, body, "max_output_tokens", 1, INT32_MAX,
+                      &ask->options.request.max_tokens));
     GN_TRY(read_include(names, body, ask));
     GN_TRY(read_text_format(names, body, &ask->options));
     GN_TRY(read_reasoning_effort(names, arena, body, &ask->options));
