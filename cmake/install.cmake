@@ -18,7 +18,7 @@ install(CODE "
 install(FILES ${CMAKE_BINARY_DIR}/ganglion.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 if(NOT CMAKE_CROSSCOMPILING)
-    set(GN_COMMANDS run pull inspect tokenize embed template logits eval bench plan)
+    set(GN_COMMANDS run serve pull inspect tokenize embed template logits eval bench grammar plan)
     set(GN_GENERATED ${CMAKE_BINARY_DIR}/man/ganglion.1)
     add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/man/ganglion.1
         COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/man
@@ -48,4 +48,11 @@ if(NOT CMAKE_CROSSCOMPILING)
     install(FILES ${CMAKE_BINARY_DIR}/completion/fish
             DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME ganglion.fish)
     add_custom_target(ganglion_generated ALL DEPENDS ${GN_GENERATED})
+endif()
+
+# The unit of `systemctl start ganglion@NAME`.
+if(NOT CMAKE_CROSSCOMPILING)
+    configure_file(cmake/ganglion@.service.in ${CMAKE_BINARY_DIR}/ganglion@.service @ONLY)
+    install(FILES ${CMAKE_BINARY_DIR}/ganglion@.service
+            DESTINATION ${CMAKE_INSTALL_PREFIX}/lib/systemd/system)
 endif()
