@@ -137,11 +137,17 @@ static gn_status read_blocks(reader *r, const gn_json *content, const char *role
     return GN_OK;
 }
 
+/* A string or an array, whose length is that of what is in it. */
+static bool is_list(const gn_json *value)
+{
+    return value->type == GN_JSON_STRING || value->type == GN_JSON_ARRAY;
+}
+
 static gn_status read_messages(reader *r, const gn_json *body, gn_anthropic_ask *ask)
 {
     const gn_json *messages = NULL;
     const gn_json *system = gn_ask_get(body, "system");
-    if (system != NULL) {
+    if (system != NULL && !(is_list(system) && system->len == 0)) {
         GN_TRY(read_blocks(r, system, "system"));
     }
     GN_TRY(gn_ask_needed(r->ask, body, "messages", GN_JSON_ARRAY, &messages));

@@ -126,6 +126,23 @@ static void test_tools(void **state)
     gn_arena_fini(&arena);
 }
 
+/* A system prompt of nothing is none: the template's own stays. */
+static void test_no_system(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "{\"max_tokens\":1,\"system\":[],\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}",
+        "{\"max_tokens\":1,\"system\":\"\",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}"};
+    for (size_t i = 0; i < GN_COUNTOF(texts); i++) {
+        gn_arena arena;
+        gn_arena_init(&arena, 0);
+        gn_anthropic_ask ask = read(&arena, texts[i]);
+        expect_json(ask.messages, "[{\"role\":\"user\",\"content\":\"x\"}]");
+        gn_anthropic_ask_fini(&ask);
+        gn_arena_fini(&arena);
+    }
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -265,8 +282,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages), cmocka_unit_test(test_tools),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_no_system),
+        cmocka_unit_test(test_stream),   cmocka_unit_test(test_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
