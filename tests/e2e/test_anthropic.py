@@ -73,6 +73,29 @@ def test_output_under_a_schema(client):
     assert set(json.loads(message.content[0].text)) == {"n"}
 
 
+WEATHER = {"name": "get_weather", "description": "The weather of a city.", "input_schema": {
+    "type": "object", "properties": {"city": {"type": "string", "maxLength": 12}}, "required": ["city"],
+    "additionalProperties": False}}
+
+
+def test_a_tool_is_called_and_its_result_read(client):
+    asked = {**GREEDY, "max_tokens": 80, "tools": [WEATHER], "messages": [
+        {"role": "user", "content": "How is the weather in Paris?"}],
+        "tool_choice": {"type": "tool", "name": "get_weather", "disable_parallel_tool_use": True}}
+    message = client.messages.create(**asked)
+    calls = [block for block in message.content if block.type == "tool_use"]
+    assert len(calls) == 1 and message.stop_reason == "tool_use"
+    assert calls[0].name == "get_weather" and set(calls[0].input) == {"city"} and calls[0].id
+    with client.messages.stream(**asked) as stream:
+        final = stream.get_final_message()
+    assert [b.input for b in final.content if b.type == "tool_use"] == [calls[0].input]
+    history = asked["messages"] + [
+        {"role": "assistant", "content": [block.model_dump() for block in message.content]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": calls[0].id, "content": "Sunny."}]}]
+    answer = client.messages.create(**{**asked, "messages": history, "tool_choice": {"type": "none"}})
+    assert answer.content[0].type == "text"
+
+
 def test_errors_have_the_form_of_the_api(server, client):
     with pytest.raises(anthropic.BadRequestError) as error:
         client.messages.create(**{**GREEDY, "messages": [{"role": "user", "content": "long " * 20000}]})

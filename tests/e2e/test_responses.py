@@ -1,4 +1,6 @@
 """The Responses API, asked by its official client and as Codex asks it."""
+import json
+
 import pytest
 
 from served import Served, model_file
@@ -74,6 +76,40 @@ def test_log_probabilities(client):
 def test_tokens_are_counted_as_they_are_used(client):
     counted = client.responses.input_tokens.count(model="x", input=BASE["input"]).input_tokens
     assert counted == client.responses.create(**BASE).usage.input_tokens
+
+
+WEATHER = {"type": "function", "name": "get_weather", "description": "The weather of a city.", "strict": True,
+           "parameters": {"type": "object", "properties": {"city": {"type": "string", "maxLength": 12}},
+                          "required": ["city"], "additionalProperties": False}}
+NOTE = {"type": "custom", "name": "note", "description": "Writes a note."}
+
+
+def test_a_function_is_called_and_its_result_read(client):
+    asked = {**BASE, "max_output_tokens": 80, "tools": [WEATHER, NOTE], "parallel_tool_calls": False,
+             "input": [{"role": "user", "content": "How is the weather in Paris?"}]}
+    forced = {**asked, "tool_choice": {"type": "function", "name": "get_weather"}}
+    response = client.responses.create(**forced)
+    calls = [item for item in response.output if item.type == "function_call"]
+    assert len(calls) == 1 and calls[0].name == "get_weather" and calls[0].call_id
+    assert set(json.loads(calls[0].arguments)) == {"city"}
+    with client.responses.stream(**forced) as stream:
+        deltas = "".join(e.delta for e in stream if e.type == "response.function_call_arguments.delta")
+        final = stream.get_final_response()
+    assert deltas == calls[0].arguments == final.output[-1].arguments
+    answer = client.responses.create(**{**asked, "tool_choice": "none", "input": asked["input"] + [
+        item.model_dump(exclude_none=True) for item in response.output] + [
+        {"type": "function_call_output", "call_id": calls[0].call_id, "output": "Sunny."}]})
+    assert answer.output[0].type == "message"
+
+
+def test_a_custom_tool_gets_text(server):
+    events = server.events("/v1/responses", {
+        **BASE, "max_output_tokens": 40, "stream": True, "tools": [WEATHER, NOTE], "parallel_tool_calls": False,
+        "tool_choice": {"type": "custom", "name": "note"}})
+    item = events[-1]["response"]["output"][-1]
+    assert item["type"] == "custom_tool_call" and item["name"] == "note" and isinstance(item["input"], str)
+    done = [e for e in events if e["type"] == "response.custom_tool_call_input.done"]
+    assert [e["input"] for e in done] == [item["input"]]
 
 
 def test_what_would_need_a_store_is_refused(client, server):
