@@ -62,6 +62,7 @@ static answer *read_request(gn_call *call, bool count_only)
         gn_anthropic_ask_fini(&a->ask);
         return NULL;
     }
+    gn_serve_note_unknown(call, gn_anthropic_count_unknown(body));
     return a;
 }
 

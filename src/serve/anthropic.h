@@ -22,6 +22,8 @@ typedef struct gn_anthropic_ask {
  * begins with the field, "messages[2].content: …". ask->options.request holds defaults beforehand, the rest is zeroed. Give `ask` back with gn_anthropic_ask_fini() in any case. */
 GN_MUST_USE gn_status gn_anthropic_read(gn_arena *arena, const gn_json *body,
                                         gn_anthropic_ask *ask);
+/* Members of the body that this API does not have. */
+size_t gn_anthropic_count_unknown(const gn_json *body);
 void gn_anthropic_ask_fini(gn_anthropic_ask *ask);
 
 /* --- replies --- */

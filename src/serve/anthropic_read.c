@@ -366,3 +366,36 @@ void gn_anthropic_ask_fini(gn_anthropic_ask *ask)
     json_decref(ask->tools);
     *ask = (gn_anthropic_ask){0};
 }
+
+size_t gn_anthropic_count_unknown(const gn_json *body)
+{
+    static const char *const known[] = {
+        "model",
+        "max_tokens",
+        "stream",
+        "temperature",
+        "top_p",
+        "top_k",
+        "seed",
+        "stop_sequences",
+        "system",
+        "messages",
+        "tools",
+        "tool_choice",
+        "thinking",
+        "output_config",
+        "cache_control",
+        "metadata",
+        "service_tier",
+        "container",
+        "context_management",
+        "mcp_servers",
+        "betas",
+        "inference_geo",
+        "speed",
+        "diagnostics",
+        "user_profile_id",
+        "workspace_id",
+    };
+    return gn_ask_count_unknown(body, known, GN_COUNTOF(known));
+}

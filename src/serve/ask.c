@@ -246,3 +246,17 @@ gn_status gn_ask_strings(gn_ask *ask, gn_arena *arena, const gn_json *object, co
     *n = count;
     return GN_OK;
 }
+
+size_t gn_ask_count_unknown(const gn_json *object, const char *const *known, size_t n)
+{
+    size_t count = 0;
+    for (const gn_json *member = object == NULL ? NULL : object->first; member != NULL;
+         member = member->next) {
+        size_t i = 0;
+        while (i < n && strcmp(known[i], member->key) != 0) {
+            i++;
+        }
+        count += i == n;
+    }
+    return count;
+}

@@ -44,4 +44,7 @@ GN_MUST_USE gn_status gn_ask_strings(gn_ask *ask, gn_arena *arena, const gn_json
                                      const char *key, size_t most, const char *const **out,
                                      size_t *n);
 
+/* Members whose names are not among known[0 .. n). */
+size_t gn_ask_count_unknown(const gn_json *object, const char *const *known, size_t n);
+
 #endif

@@ -67,6 +67,7 @@ static answer *read_request(gn_call *call, bool generate)
         end_answer(a);
         return NULL;
     }
+    gn_serve_note_unknown(call, gn_ollama_count_unknown(body));
     a->stream.generate = generate;
     a->stream.logprobs = a->ask.logprobs;
     return a;

@@ -30,6 +30,8 @@ typedef struct gn_ollama_ask {
 GN_MUST_USE gn_status gn_ollama_read_chat(gn_arena *arena, const gn_json *body, gn_ollama_ask *ask);
 GN_MUST_USE gn_status gn_ollama_read_generate(gn_arena *arena, const gn_json *body,
                                               gn_ollama_ask *ask);
+/* Members of the body and of its options that this API does not have. */
+size_t gn_ollama_count_unknown(const gn_json *body);
 void gn_ollama_ask_fini(gn_ollama_ask *ask);
 
 /* --- replies --- */

@@ -347,3 +347,49 @@ void gn_ollama_ask_fini(gn_ollama_ask *ask)
     json_decref(ask->tools);
     *ask = (gn_ollama_ask){0};
 }
+
+size_t gn_ollama_count_unknown(const gn_json *body)
+{
+    static const char *const known[] = {
+        "model",    "messages", "prompt",     "system",   "suffix",       "raw",
+        "template", "context",  "images",     "stream",   "format",       "think",
+        "tools",    "options",  "keep_alive", "logprobs", "top_logprobs", "truncate",
+        "shift",    "width",    "height",     "steps",
+    };
+    static const char *const options[] = {
+        "num_ctx",
+        "num_predict",
+        "temperature",
+        "top_k",
+        "top_p",
+        "min_p",
+        "typical_p",
+        "repeat_last_n",
+        "repeat_penalty",
+        "presence_penalty",
+        "frequency_penalty",
+        "mirostat",
+        "mirostat_tau",
+        "mirostat_eta",
+        "seed",
+        "stop",
+        "num_keep",
+        "tfs_z",
+        "penalize_newline",
+        "numa",
+        "num_batch",
+        "num_gpu",
+        "main_gpu",
+        "low_vram",
+        "f16_kv",
+        "logits_all",
+        "vocab_only",
+        "use_mmap",
+        "use_mlock",
+        "embedding_only",
+        "num_thread",
+        "draft_num_predict",
+    };
+    return gn_ask_count_unknown(body, known, GN_COUNTOF(known)) +
+           gn_ask_count_unknown(gn_ask_get(body, "options"), options, GN_COUNTOF(options));
+}

@@ -297,13 +297,5 @@ static const char *const known[] = {
 
 uint64_t gn_openai_count_unknown(const gn_json *body)
 {
-    uint64_t n = 0;
-    for (const gn_json *m = body->first; m != NULL; m = m->next) {
-        size_t i = 0;
-        while (i < GN_COUNTOF(known) && strcmp(known[i], m->key) != 0) {
-            i++;
-        }
-        n += i == GN_COUNTOF(known);
-    }
-    return n;
+    return gn_ask_count_unknown(body, known, GN_COUNTOF(known));
 }

@@ -62,6 +62,7 @@ static answer *read_request(gn_call *call)
         end_answer(a);
         return NULL;
     }
+    gn_serve_note_unknown(call, gn_responses_count_unknown(body));
     return a;
 }
 

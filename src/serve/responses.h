@@ -24,6 +24,8 @@ typedef struct gn_responses_ask {
  * back with gn_responses_ask_fini() in any case. */
 GN_MUST_USE gn_status gn_responses_read(gn_arena *arena, const gn_json *body,
                                         gn_responses_ask *ask);
+/* Members of the body that this API does not have. */
+size_t gn_responses_count_unknown(const gn_json *body);
 void gn_responses_ask_fini(gn_responses_ask *ask);
 
 /* Is the tool of this name one whose input is free text? The model sees it as a function with the one argument

@@ -496,3 +496,58 @@ void gn_responses_ask_fini(gn_responses_ask *ask)
     json_decref(ask->tools);
     *ask = (gn_responses_ask){0};
 }
+
+size_t gn_responses_count_unknown(const gn_json *body)
+{
+    static const char *const known[] = {
+        "model",
+        "input",
+        "instructions",
+        "stream",
+        "stream_options",
+        "max_output_tokens",
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "typical_p",
+        "presence_penalty",
+        "frequency_penalty",
+        "repetition_penalty",
+        "repeat_penalty",
+        "logit_bias",
+        "seed",
+        "stop",
+        "num_ctx",
+        "ignore_eos",
+        "min_tokens",
+        "tools",
+        "tool_choice",
+        "parallel_tool_calls",
+        "text",
+        "reasoning",
+        "include",
+        "top_logprobs",
+        "previous_response_id",
+        "conversation",
+        "prompt",
+        "background",
+        "background_options",
+        "store",
+        "metadata",
+        "client_metadata",
+        "user",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "service_tier",
+        "safety_identifier",
+        "max_tool_calls",
+        "truncation",
+        "context_management",
+        "moderation",
+        "access_programs",
+        "image",
+    };
+    return gn_ask_count_unknown(body, known, GN_COUNTOF(known));
+}

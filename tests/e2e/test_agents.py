@@ -1,5 +1,6 @@
 """What agents and editors send to chat completions, in the form in which they send it: each is answered with status
 200 and chunks in order. Claude Code, Codex and Continue's use of Ollama are in the tests of those APIs."""
+import concurrent.futures
 import json
 
 import pytest
@@ -90,3 +91,49 @@ def test_continue(server):
     assert events[-1] is None and events[0]["object"] == "text_completion"
     status, models = server.get("/v1/models", headers=headers)
     assert status == 200 and models["data"][0]["id"] and models["models"]
+
+
+def test_fields_that_nobody_knows_are_counted(server):
+    def count():
+        _, _, text = server.ask("GET", "/metrics")
+        return int(next(line.split()[1] for line in text.decode().splitlines()
+                        if line.startswith("ganglion_unknown_fields_total ")))
+
+    say = [{"role": "user", "content": "hi"}]
+    for path, body in (("/v1/messages", {"max_tokens": 1, "messages": say, "metadata": {"user_id": "x"}}),
+                       ("/v1/responses", {"max_output_tokens": 1, "input": "hi", "store": False}),
+                       ("/api/chat", {"messages": say, "stream": False, "options": {"num_predict": 1, "num_gpu": 1}})):
+        before = count()
+        assert server.post(path, body)[0] == 200
+        assert count() == before, path
+        assert server.post(path, {**body, "wobble": 1, "wabble": {}})[0] == 200
+        assert count() == before + 2, path
+    before = count()
+    assert server.post("/api/chat", {"messages": say, "stream": False,
+                                     "options": {"num_predict": 1, "wobble": 1}})[0] == 200
+    assert count() == before + 1
+
+
+def test_all_apis_say_the_same_together(server):
+    """The same words through every API, asked at the same time, are answered as when asked alone."""
+    say = [{"role": "user", "content": "Name a colour and say why you like it."}]
+    asks = {
+        "openai": ("/v1/chat/completions", {"messages": say, "max_tokens": 24, "temperature": 0},
+                   lambda a: a["choices"][0]["message"]["content"]),
+        "anthropic": ("/v1/messages", {"messages": say, "max_tokens": 24, "temperature": 0},
+                      lambda a: a["content"][0]["text"]),
+        "responses": ("/v1/responses", {"input": say, "max_output_tokens": 24, "temperature": 0},
+                      lambda a: a["output"][0]["content"][0]["text"]),
+        "ollama": ("/api/chat", {"messages": say, "stream": False, "options": {"num_predict": 24, "temperature": 0}},
+                   lambda a: a["message"]["content"]),
+        "generate": ("/api/generate", {"prompt": say[0]["content"], "stream": False,
+                                       "options": {"num_predict": 24, "temperature": 0}}, lambda a: a["response"]),
+    }
+    alone = asks["openai"][2](server.post(*asks["openai"][:2])[1])
+    with concurrent.futures.ThreadPoolExecutor(len(asks) * 2) as pool:
+        running = {pool.submit(server.post, path, body): (name, text) for _ in range(2)
+                   for name, (path, body, text) in asks.items()}
+        for done in concurrent.futures.as_completed(running):
+            name, text = running[done]
+            status, answer = done.result()
+            assert status == 200 and text(answer) == alone, name
