@@ -2,6 +2,8 @@
 200 and chunks in order. Claude Code, Codex and Continue's use of Ollama are in the tests of those APIs."""
 import concurrent.futures
 import json
+import socket
+import time
 
 import pytest
 
@@ -91,6 +93,30 @@ def test_continue(server):
     assert events[-1] is None and events[0]["object"] == "text_completion"
     status, models = server.get("/v1/models", headers=headers)
     assert status == 200 and models["data"][0]["id"] and models["models"]
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/responses", "/api/chat"])
+def test_a_client_that_leaves_ends_its_request(server, path):
+    say = [{"role": "user", "content": "Write a long story about a lighthouse."}]
+    body = {"/v1/messages": {"messages": say, "max_tokens": 4000, "temperature": 0, "stream": True},
+            "/v1/responses": {"input": say, "max_output_tokens": 4000, "temperature": 0, "stream": True},
+            "/api/chat": {"messages": say, "options": {"num_predict": 4000, "temperature": 0}}}[path]
+
+    def cancelled():
+        _, _, text = server.ask("GET", "/metrics")
+        return int(next(line.split()[1] for line in text.decode().splitlines()
+                        if line.startswith("ganglion_requests_cancelled_total ")))
+
+    before = cancelled()
+    connection = server.connect()
+    connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+    assert connection.getresponse().read(200)
+    connection.sock.shutdown(socket.SHUT_RDWR)
+    connection.close()
+    end = time.monotonic() + 60
+    while server.get("/slots")[1] and time.monotonic() < end:
+        time.sleep(0.05)
+    assert cancelled() == before + 1
 
 
 def test_fields_that_nobody_knows_are_counted(server):
