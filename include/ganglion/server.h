@@ -43,8 +43,6 @@ typedef struct gn_server_options { /* zeroed: the defaults; all that is pointed 
     uint32_t upload_ms;       /* until it has sent the body; 0: 60,000 */
     uint32_t max_waiting;     /* requests that wait, of each model; 0: 256 */
     uint32_t max_running;     /* requests in steps, of each model; 0: 64 */
-    const char *spill_folder; /* cold prefixes are kept here; NULL: nowhere */
-    uint64_t spill_bytes;     /* 0: 4 GiB */
     bool no_prefix_cache;
 
     bool log_prompts; /* put what is asked into the log */

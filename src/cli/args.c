@@ -2,6 +2,8 @@
  * writes it at the row's offset. Values stay in argv; only the arrays of lists are allocated. */
 #include "cli/args.h"
 
+#include "cli/config.h"
+
 #include "base/alloc.h"
 
 #include <errno.h>
@@ -227,6 +229,36 @@ static gn_status parse_option(const gn_cli_command *command, int argc, char **ar
     return set_value(option, value, options);
 }
 
+gn_status gn_cli_args_set(const gn_cli_command *command, const char *name, const char *value,
+                          void *options)
+{
+    const gn_cli_option *option = find_long(command, name, strlen(name));
+    if (option == NULL) {
+        return fail_unknown(command, name);
+    }
+    if (option->kind != GN_CLI_FLAG) {
+        return set_value(option, value, options);
+    }
+    bool *at = (bool *)((char *)options + option->offset);
+    *at = strcmp(value, "true") == 0;
+    return *at || strcmp(value, "false") == 0 ? GN_OK : fail_value(option, value, "true or false");
+}
+
+/* The file of --config, wherever it stands among the options, before any of them. */
+static gn_status read_config(const gn_cli_command *command, int argc, char **argv, void *options)
+{
+    static const char name[] = "--config";
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], name) == 0 && i + 1 < argc) {
+            return gn_cli_config_read(command, argv[i + 1], options);
+        }
+        if (strncmp(argv[i], name, sizeof name - 1) == 0 && argv[i][sizeof name - 1] == '=') {
+            return gn_cli_config_read(command, argv[i] + sizeof name, options);
+        }
+    }
+    return GN_OK;
+}
+
 gn_status gn_cli_args_parse(const gn_cli_command *command, int argc, char **argv, void *options,
                             gn_cli_list *args, bool *help)
 {
@@ -236,6 +268,9 @@ gn_status gn_cli_args_parse(const gn_cli_command *command, int argc, char **argv
         memcpy(options, command->defaults, command->options_bytes);
     } else {
         memset(options, 0, command->options_bytes);
+    }
+    if (command->has_config) {
+        GN_TRY(read_config(command, argc, argv, options));
     }
     bool literal = false;
     for (int i = 0; i < argc; i++) {
@@ -270,6 +305,7 @@ void gn_cli_args_fini(const gn_cli_command *command, void *options, gn_cli_list 
     }
     gn_free(args->v);
     *args = (gn_cli_list){0};
+    gn_cli_config_release();
 }
 
 #define HELP_COLUMN 26

@@ -56,6 +56,8 @@ typedef struct gn_cli_command {
     size_t options_bytes;      /* sizeof the options struct */
     const void *defaults;      /* an options struct to start from; NULL: zeroed */
     size_t min_args, max_args; /* positional arguments */
+    bool
+        has_config; /* the file of the option "config" is read before all other options (cli/config.h) */
     /* Does the work. A failure is reported by the caller as `ganglion NAME: gn_error_message()` with
      * the exit code of gn_cli_exit_code(); an empty message prints nothing. */
     gn_status (*run)(const void *options, const gn_cli_list *args);
@@ -69,6 +71,11 @@ typedef struct gn_cli_command {
 GN_MUST_USE gn_status gn_cli_args_parse(const gn_cli_command *command, int argc, char **argv,
                                         void *options, gn_cli_list *args, bool *help);
 void gn_cli_args_fini(const gn_cli_command *command, void *options, gn_cli_list *args);
+
+/* Set one option by its long name, as if it had been given; a flag's value is "true" or "false". `value` is borrowed
+ * where the option is a text. GN_E_ARG. */
+GN_MUST_USE gn_status gn_cli_args_set(const gn_cli_command *command, const char *name,
+                                      const char *value, void *options);
 
 /* The text of `ganglion NAME --help`. */
 GN_MUST_USE gn_status gn_cli_args_help(const gn_cli_command *command, gn_buf *out);

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/model_path.h"
 #include "cli/out.h"
+#include "cli/serve_plan.h"
 #include "ganglion/server.h"
 
 #include <pthread.h>
@@ -28,9 +29,9 @@ typedef struct options {
     int64_t max_loaded, max_waiting, max_running, max_connections;
     uint64_t max_body;
     int64_t idle_ms, upload_ms, drain_s;
-    const char *spill;
-    uint64_t spill_bytes;
     bool no_prefix_cache;
+    const char *config;
+    bool dry_run;
     bool quiet;
     bool log_prompts;
     bool json;
@@ -47,6 +48,17 @@ static const gn_cli_option rows[] = {
      .help =
          "A .gguf file, a Hugging Face folder, or the name of a pulled model, and what requests "
          "call it; may be given more than once."},
+    {.name = "config",
+     .kind = GN_CLI_TEXT,
+     .offset = offsetof(options, config),
+     .value = "FILE",
+     .help = "YAML file with options under their long names; those given here come before it, and "
+             "lists are joined."},
+    {.name = "dry-run",
+     .kind = GN_CLI_FLAG,
+     .offset = offsetof(options, dry_run),
+     .help = "Check everything, print what it would take of memory, and end; exit code 1 where it "
+             "does not fit."},
     {.name = "host",
      .kind = GN_CLI_TEXT,
      .offset = offsetof(options, host),
@@ -152,17 +164,6 @@ static const gn_cli_option rows[] = {
      .help = "Time that what runs has to end after SIGTERM; default: 30.",
      .min = 0,
      .max = 86400},
-    {.name = "spill",
-     .kind = GN_CLI_TEXT,
-     .offset = offsetof(options, spill),
-     .value = "FOLDER",
-     .help = "Keep cold prefixes in this folder, for the next start too."},
-    {.name = "spill-limit",
-     .kind = GN_CLI_SIZE,
-     .offset = offsetof(options, spill_bytes),
-     .value = "BYTES",
-     .more = true,
-     .help = "Most that the spill folder may hold; default: 4G."},
     {.name = "no-prefix-cache",
      .kind = GN_CLI_FLAG,
      .offset = offsetof(options, no_prefix_cache),
@@ -288,8 +289,6 @@ static gn_server_options server_options(const options *o, const gn_server_model 
         .upload_ms = (uint32_t)o->upload_ms,
         .max_waiting = (uint32_t)o->max_waiting,
         .max_running = (uint32_t)o->max_running,
-        .spill_folder = o->spill,
-        .spill_bytes = o->spill_bytes,
         .no_prefix_cache = o->no_prefix_cache,
         .log_prompts = o->log_prompts,
         .log = o->quiet ? NULL : write_log,
@@ -381,6 +380,16 @@ static gn_status run_server(const options *o, const gn_server_model *models)
     return status;
 }
 
+/* What it would take, without listening. */
+static gn_status dry_run(const options *o, const gn_server_model *models)
+{
+    gn_server_options so = server_options(o, models);
+    gn_server *server = NULL;
+    GN_TRY(gn_server_create(&so, &server));
+    gn_server_destroy(server);
+    return gn_cli_serve_plan(&so, o->json);
+}
+
 static gn_status print_key(const options *o)
 {
     char key[GN_SERVER_KEY_BYTES];
@@ -413,7 +422,7 @@ static gn_status run(const void *options_, const gn_cli_list *args)
     gn_server_model *models = NULL;
     gn_status status = fill_models(o, &models);
     if (status == GN_OK) {
-        status = run_server(o, models);
+        status = o->dry_run ? dry_run(o, models) : run_server(o, models);
     }
     free_models(models, o->models.n);
     return status;
@@ -431,5 +440,6 @@ const gn_cli_command gn_cli_cmd_serve = {
     .n_options = GN_COUNTOF(rows),
     .options_bytes = sizeof(options),
     .defaults = &defaults,
+    .has_config = true,
     .run = run,
 };

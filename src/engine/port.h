@@ -30,9 +30,6 @@ typedef struct gn_engine_options { /* zeroed: the defaults */
     uint32_t max_running;          /* requests in steps at a time; 0: 64 */
     uint32_t step_tokens;          /* budget of a step, in rows, 1 .. 256; 0: chosen */
     bool no_prefix_cache;          /* forget pages when their request ends */
-    const char *
-        spill_folder; /* cold prefixes are written here and found again by the next start; NULL: none */
-    uint64_t spill_bytes; /* most that the folder may hold; 0: 4 GiB */
 } gn_engine_options;
 
 /* Start serving `model`, which is borrowed and must be a decoder. options may be NULL. GN_E_ARG,
@@ -157,7 +154,6 @@ typedef struct gn_engine_stats { /* counts since creation, and what is now */
     uint64_t n_forced_tok;
     uint64_t n_cache_query_tok, n_cache_hit_tok; /* of prompts */
     uint64_t n_preemptions;
-    uint64_t n_spilled_pages, n_restored_pages;
     uint32_t n_running;
     uint32_t n_waiting[GN_N_PRIORITIES];
     uint32_t n_pages, n_pages_used,

@@ -82,9 +82,7 @@ static gn_status open_slot(gn_server *server, gn_model_slot *slot)
     if (!info.is_encoder) {
         gn_engine_options engine = {.max_waiting = o->max_waiting,
                                     .max_running = o->max_running,
-                                    .no_prefix_cache = o->no_prefix_cache,
-                                    .spill_folder = o->spill_folder,
-                                    .spill_bytes = o->spill_bytes};
+                                    .no_prefix_cache = o->no_prefix_cache};
         status = gn_engine_create(slot->pub.model, &engine, &slot->pub.engine);
     }
     if (status == GN_OK) {

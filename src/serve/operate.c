@@ -206,8 +206,6 @@ static void add_stats(void *ctx, const gn_serve_model *model)
     t->n_cache_query_tok += s.n_cache_query_tok;
     t->n_cache_hit_tok += s.n_cache_hit_tok;
     t->n_preemptions += s.n_preemptions;
-    t->n_spilled_pages += s.n_spilled_pages;
-    t->n_restored_pages += s.n_restored_pages;
     t->n_running += s.n_running;
     for (int i = 0; i < GN_N_PRIORITIES; i++) {
         t->n_waiting[i] += s.n_waiting[i];
@@ -249,10 +247,6 @@ static gn_status put_engine(gn_buf *out, const sums *sum)
          (double)s->n_cache_hit_tok},
         {"num_preemptions_total", "counter", "Requests whose pages were taken away.",
          (double)s->n_preemptions},
-        {"spilled_pages_total", "counter", "Pages written to the spill folder.",
-         (double)s->n_spilled_pages},
-        {"restored_pages_total", "counter", "Pages read back from it.",
-         (double)s->n_restored_pages},
         {"truncations_total", "counter", "Prompts that were cut to fit; the server cuts none.", 0},
         {"kernel_fallbacks_total", "counter",
          "Work done by slower kernels than promised; there is no such path.", 0},

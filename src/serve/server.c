@@ -90,7 +90,6 @@ static gn_status take_options(gn_server *server, const gn_server_options *option
     GN_TRY(copy_text(arena, &o->key_file));
     GN_TRY(copy_text(arena, &o->tls_cert));
     GN_TRY(copy_text(arena, &o->tls_key));
-    GN_TRY(copy_text(arena, &o->spill_folder));
     GN_TRY(copy_text(arena, &o->model.cache_folder));
     GN_TRY(copy_text(arena, &o->key));
     GN_TRY(copy_list(arena, &o->origins, o->n_origins));
