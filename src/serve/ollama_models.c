@@ -157,37 +157,22 @@ void gn_ollama_version(gn_call *call)
 
 /* --- show --- */
 
-static bool renders(const gn_model *model, const char *context, const char *word)
-{
-    char *text = NULL;
-    size_t len = 0;
-    const bool found =
-        gn_model_render_chat(model, context, strlen(context), &text, &len) == GN_OK &&
-        strstr(text, word) != NULL;
-    gn_release(text);
-    return found;
-}
-
-/* Does the template write tools into the prompt? */
-static bool takes_tools(const gn_model *model)
-{
-    static const char context[] =
-        "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"add_generation_prompt\":true,"
-        "\"tools\":[{\"type\":\"function\",\"function\":{\"name\":\"gn_probe\",\"description\":"
-        "\"x\",\"parameters\":{\"type\":\"object\",\"properties\":{}}}}]}";
-    return renders(model, context, "gn_probe");
-}
-
 /* Does the template know of thinking? */
 static bool takes_thinking(const gn_model *model)
 {
     static const char context[] =
         "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"add_generation_prompt\":true,"
         "\"enable_thinking\":false}";
-    return renders(model, context, "<think>");
+    char *text = NULL;
+    size_t len = 0;
+    const bool found =
+        gn_model_render_chat(model, context, sizeof context - 1, &text, &len) == GN_OK &&
+        strstr(text, "<think>") != NULL;
+    gn_release(text);
+    return found;
 }
 
-static void put_capabilities(gn_json_out *json, const gn_model *model, bool tools, bool fim)
+static void put_capabilities(gn_json_out *json, const gn_model *model, bool fim)
 {
     const gn_model_info info = gn_model_get_info(model);
     gn_base_put_array(json, "capabilities");
@@ -196,7 +181,7 @@ static void put_capabilities(gn_json_out *json, const gn_model *model, bool tool
     } else {
         gn_base_put_str(json, NULL, "completion");
     }
-    if (tools) {
+    if (info.has_chat_template) { /* where the template has no place for tools, the system prompt has */
         gn_base_put_str(json, NULL, "tools");
     }
     if (fim) {
@@ -208,12 +193,12 @@ static void put_capabilities(gn_json_out *json, const gn_model *model, bool tool
     gn_base_put_end(json);
 }
 
-static void put_template(gn_json_out *json, bool chat, bool tools, bool fim)
+static void put_template(gn_json_out *json, bool chat, bool fim)
 {
     char text[256];
-    (void)snprintf(text, sizeof text, "%s%s%s%s%s",
+    (void)snprintf(text, sizeof text, "%s%s%s%s",
                    fim ? "{{ if .Suffix }}{{ .Prompt }}{{ .Suffix }}{{ else }}" : "",
-                   chat ? "{{ .System }}" : "", tools ? "{{ .Tools }}" : "",
+                   chat ? "{{ .System }}{{ .Tools }}" : "",
                    chat ? "{{ .Messages }}" : "{{ .Prompt }}", fim ? "{{ end }}" : "");
     gn_base_put_str(json, "template", text);
 }
@@ -259,7 +244,6 @@ static void reply_show(gn_call *call, const gn_serve_model *model, gn_serve_mode
     char parameters[64];
     char time[40];
     const gn_model_info info = gn_model_get_info(model->model);
-    const bool tools = info.has_chat_template && takes_tools(model->model);
     const bool fim = !info.is_encoder && gn_fim_supported(model->model);
     gn_serve_model_describe(gn_serve_call_server(call), model->index, about);
     (void)snprintf(parameters, sizeof parameters, "num_ctx                        %d",
@@ -269,10 +253,10 @@ static void reply_show(gn_call *call, const gn_serve_model *model, gn_serve_mode
     gn_base_put_object(&json, NULL);
     gn_base_put_str(&json, "modelfile", "");
     gn_base_put_str(&json, "parameters", parameters);
-    put_template(&json, info.has_chat_template, tools, fim);
+    put_template(&json, info.has_chat_template, fim);
     put_details(&json, about, info.n_params);
     put_model_info(&json, &info);
-    put_capabilities(&json, model->model, tools, fim);
+    put_capabilities(&json, model->model, fim);
     gn_base_put_str(&json, "modified_at", time);
     gn_base_put_end(&json);
     reply_json(call, &json);

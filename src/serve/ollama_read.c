@@ -241,14 +241,46 @@ static gn_status read_messages(gn_ask *ask, const gn_json *messages, gn_ollama_a
     return end_talk(&talk, status, out);
 }
 
-static gn_status read_tools(gn_ask *ask, const gn_json *body, gn_ollama_ask *out)
+/* tool_choice in OpenAI's form, which Ollama's API does not have: "none", "auto", "required", or a function. */
+static gn_status read_tool_choice(gn_ask *ask, gn_arena *arena, const gn_json *choice,
+                                  const gn_json *tools, gn_chat_options *options)
+{
+    const gn_json *function = NULL;
+    const gn_json *name = NULL;
+    if (choice->type == GN_JSON_OBJECT) {
+        GN_TRY(gn_ask_needed(ask, choice, "function", GN_JSON_OBJECT, &function));
+        GN_TRY(gn_ask_needed(ask, function, "name", GN_JSON_STRING, &name));
+        options->tool_mode = GN_TOOLS_REQUIRED;
+        for (const gn_json *tool = tools->first; tool != NULL; tool = tool->next) {
+            const gn_json *own = gn_base_json_get(gn_base_json_get(tool, "function"), "name");
+            if (own->len == name->len && memcmp(own->text, name->text, name->len) == 0) {
+                return gn_talk_names(arena, &name, 1, &options->allowed_tools);
+            }
+        }
+        return gn_ask_refuse(ask, name, "found \"%.60s\", expected the name of one of the tools",
+                             name->text);
+    }
+    if (choice->type == GN_JSON_STRING && gn_base_json_is(choice, "none")) {
+        options->tool_mode = GN_TOOLS_NONE;
+    } else if (choice->type == GN_JSON_STRING && gn_base_json_is(choice, "required")) {
+        options->tool_mode = GN_TOOLS_REQUIRED;
+    } else if (choice->type != GN_JSON_STRING || !gn_base_json_is(choice, "auto")) {
+        return gn_ask_unexpected(ask, choice, "\"none\", \"auto\", \"required\" or a function");
+    }
+    return GN_OK;
+}
+
+static gn_status read_tools(gn_ask *ask, gn_arena *arena, const gn_json *body, gn_ollama_ask *out)
 {
     const gn_json *tools = NULL;
     GN_TRY(gn_ask_member(ask, body, "tools", GN_JSON_ARRAY, &tools));
     out->options.tool_mode = GN_TOOLS_NONE;
     out->options.parallel_tool_calls = true;
+    const gn_json *choice = gn_ask_get(body, "tool_choice");
     if (tools == NULL || tools->len == 0) {
-        return GN_OK;
+        const bool idle = choice == NULL ||
+                          (choice->type == GN_JSON_STRING && !gn_base_json_is(choice, "required"));
+        return idle ? GN_OK : gn_ask_refuse(ask, choice, "a tool is asked for, but tools has none");
     }
     for (const gn_json *tool = tools->first; tool != NULL; tool = tool->next) {
         const gn_json *function = NULL;
@@ -262,14 +294,14 @@ static gn_status read_tools(gn_ask *ask, const gn_json *body, gn_ollama_ask *out
     GN_TRY(gn_talk_value(tools->raw, tools->raw_len, &out->tools));
     out->options.tools = out->tools;
     out->options.tool_mode = GN_TOOLS_AUTO;
-    return GN_OK;
+    return choice == NULL ? GN_OK : read_tool_choice(ask, arena, choice, tools, &out->options);
 }
 
 gn_status gn_ollama_read_chat(gn_arena *arena, const gn_json *body, gn_ollama_ask *ask)
 {
     const gn_json *messages = NULL;
     GN_TRY(read_common(arena, body, ask));
-    GN_TRY(read_tools(&ask->names, body, ask));
+    GN_TRY(read_tools(&ask->names, arena, body, ask));
     GN_TRY(gn_ask_member(&ask->names, body, "messages", GN_JSON_ARRAY, &messages));
     ask->load_only = messages == NULL || messages->len == 0;
     return ask->load_only ? GN_OK : read_messages(&ask->names, messages, ask);
@@ -351,10 +383,10 @@ void gn_ollama_ask_fini(gn_ollama_ask *ask)
 size_t gn_ollama_count_unknown(const gn_json *body)
 {
     static const char *const known[] = {
-        "model",    "messages", "prompt",     "system",   "suffix",       "raw",
-        "template", "context",  "images",     "stream",   "format",       "think",
-        "tools",    "options",  "keep_alive", "logprobs", "top_logprobs", "truncate",
-        "shift",    "width",    "height",     "steps",
+        "model",    "messages",    "prompt",  "system",     "suffix",   "raw",
+        "template", "context",     "images",  "stream",     "format",   "think",
+        "tools",    "tool_choice", "options", "keep_alive", "logprobs", "top_logprobs",
+        "truncate", "shift",       "width",   "height",     "steps",
     };
     static const char *const options[] = {
         "num_ctx",

@@ -64,6 +64,24 @@ def test_log_probabilities(client):
     assert [e.logprob for line in lines for e in line.logprobs or []] == [e.logprob for e in whole.logprobs]
 
 
+def test_a_tool_is_called(server):
+    tool = {"type": "function", "function": {"name": "get_weather", "description": "The weather of a city.",
+                                             "parameters": {"type": "object", "required": ["city"],
+                                                            "additionalProperties": False, "properties": {
+                                                                "city": {"type": "string", "maxLength": 12}}}}}
+    body = {"model": "small", "messages": [{"role": "user", "content": "How is the weather in Paris?"}],
+            "tools": [tool], "tool_choice": {"type": "function", "function": {"name": "get_weather"}},
+            "options": {"temperature": 0, "num_predict": 80}}
+    status, whole = server.post("/api/chat", {**body, "stream": False})
+    assert status == 200
+    calls = whole["message"]["tool_calls"]
+    assert all(call["function"]["name"] == "get_weather" and set(call["function"]["arguments"]) == {"city"}
+               for call in calls)
+    _, _, lines = server.ask("POST", "/api/chat", body)
+    streamed = [call for line in lines.splitlines() for call in json.loads(line)["message"].get("tool_calls", [])]
+    assert [c["function"] for c in streamed] == [c["function"] for c in calls]
+
+
 def test_num_ctx_limits_the_request_and_reloads_nothing(client, server):
     for _ in range(20):
         answer = client.chat("small", messages=SAY, keep_alive=random.choice([0, 60.0, "5m", -1]),
@@ -99,7 +117,7 @@ def test_what_is_said_of_models(client, server):
     small = client.show("small:latest")
     assert small.modelinfo["general.architecture"] == "llama" and small.details.format == "gguf"
     assert small.parameters.split() == ["num_ctx", "8192"]
-    assert "completion" in small.capabilities and "insert" not in small.capabilities
+    assert small.capabilities == ["completion", "tools"]
     assert ".Suffix" not in small.template
     if CODER:
         coder = client.show("coder")

@@ -146,6 +146,15 @@ static void test_refusals(void **state)
            "options.mirostat: found 1, expected 0 (off) or 2");
     refuse(gn_ollama_read_chat, "{\"tools\":[{\"type\":\"function\"}]}",
            "tools[0].function: not there, expected an object");
+    refuse(gn_ollama_read_chat, "{\"tool_choice\":\"required\"}",
+           "tool_choice: a tool is asked for, but tools has none");
+    refuse(gn_ollama_read_chat,
+           "{\"tools\":[{\"function\":{\"name\":\"f\"}}],\"tool_choice\":\"any\"}",
+           "tool_choice: found \"any\", expected \"none\", \"auto\", \"required\" or a function");
+    refuse(gn_ollama_read_chat,
+           "{\"tools\":[{\"function\":{\"name\":\"f\"}}],\"tool_choice\":{\"function\":{\"name\":"
+           "\"g\"}}}",
+           "tool_choice.function.name: found \"g\", expected the name of one of the tools");
     refuse(gn_ollama_read_generate, "{\"prompt\":\"a\",\"template\":\"{{ .Prompt }}\"}",
            "template: templates of requests are not supported; use raw");
     refuse(gn_ollama_read_generate, "{\"prompt\":\"a\",\"context\":[1]}",
