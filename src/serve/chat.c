@@ -51,8 +51,9 @@ static void fail_grammar(gn_call *call, gn_status status, const char *param, con
     if (status == GN_E_NOMEM) {
         gn_serve_fail_status(call, status, param);
     } else {
-        gn_serve_fail(call, &error, "%s%s%s: %s", param, pointer != NULL ? " at " : "",
-                      pointer != NULL ? pointer : "", message);
+        bool inside = pointer != NULL && pointer[0] != '\0';
+        gn_serve_fail(call, &error, "%s%s%s: %s", param, inside ? " at " : "",
+                      inside ? pointer : "", message);
     }
 }
 

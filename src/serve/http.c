@@ -19,6 +19,9 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#define STACK_BYTES                                                                                \
+    (8u << 20) /* of a connection: readers of nested input, bounded in depth, fit well */
+
 static const gn_route *const tables[] = {
     gn_serve_routes_openai,    gn_serve_routes_responses, gn_serve_routes_anthropic,
     gn_serve_routes_ollama,    gn_serve_routes_native,    gn_serve_routes_operate,
