@@ -78,6 +78,7 @@ struct gn_grammar {
     struct au_job *jobs; /* what is left of the walks that make a mask */
     uint32_t n_jobs, cap_jobs;
     const gn_re **rows; /* [max_depth + 1], of the walk */
+    gn_re *loop_at;     /* the same */
     uint64_t steps;     /* nodes of the trie visited for this mask */
     uint32_t start;
 };

@@ -286,6 +286,7 @@ void gn_grammar_destroy(gn_grammar *g)
         }
     }
     gn_free(g->rows);
+    gn_free(g->loop_at);
     gn_free(g->jobs);
     gn_free(g->terminals);
     gn_free(g->build);

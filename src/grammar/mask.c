@@ -39,6 +39,84 @@ static bool too_long(gn_grammar *g)
     return g->b->pool->status != GN_OK || g->status != GN_OK;
 }
 
+/* ---- Plain characters: most states inside of strings take all of them and stay where they are ---------------- */
+
+/* Do the bytes first .. last lead from `row` to one state, and its tails (80 .. BF, or less: low .. high) to `re`? */
+static bool leads_back(gn_grammar *g, const gn_re *row, unsigned first, unsigned last, unsigned low,
+                       unsigned high, int more, gn_re re)
+{
+    gn_re seen = GN_RE_NONE;
+    for (unsigned byte = first; byte <= last; byte++) {
+        gn_re next = row[byte];
+        if (next == GN_RE_NONE) {
+            return false;
+        }
+        if (next == seen) {
+            continue;
+        }
+        const gn_re *tails = gn_grammar_re_row(g->b->pool, next);
+        if (tails == NULL) {
+            return false;
+        }
+        if (more > 0) {
+            if (!leads_back(g, tails, low, high, 0x80, 0xbf, more - 1, re)) {
+                return false;
+            }
+        } else {
+            for (unsigned tail = low; tail <= high; tail++) {
+                if (tails[tail] != re) {
+                    return false;
+                }
+            }
+        }
+        seen = next;
+    }
+    return true;
+}
+
+static bool find_loops(gn_grammar *g, gn_re re)
+{
+    static const struct {
+        uint8_t first, last, low, high;
+        int more;
+    } forms[] = {
+        {0xc2, 0xdf, 0x80, 0xbf, 0}, {0xe0, 0xe0, 0xa0, 0xbf, 1}, {0xe1, 0xec, 0x80, 0xbf, 1},
+        {0xed, 0xed, 0x80, 0x9f, 1}, {0xee, 0xef, 0x80, 0xbf, 1}, {0xf0, 0xf0, 0x90, 0xbf, 2},
+        {0xf1, 0xf3, 0x80, 0xbf, 2}, {0xf4, 0xf4, 0x80, 0x8f, 2},
+    };
+    const gn_re *row = gn_grammar_re_row(g->b->pool, re);
+    for (unsigned byte = 0x20; row != NULL && byte < 0x7f; byte++) {
+        if (gn_vocab_is_plain((uint8_t)byte) && row[byte] != re) {
+            return false;
+        }
+    }
+    for (size_t i = 0; row != NULL && i < GN_COUNTOF(forms); i++) {
+        if (!leads_back(g, row, forms[i].first, forms[i].last, forms[i].low, forms[i].high,
+                        forms[i].more, re)) {
+            return false;
+        }
+    }
+    return row != NULL;
+}
+
+/* Does every plain character lead from `re` back to it, and may it not end there? */
+static bool ask_loops(gn_grammar *g, gn_re re)
+{
+    gn_re_pool *pool = g->b->pool;
+    bool found = (pool->nodes[re].flags & RE_NULLABLE) == 0 && find_loops(g, re);
+    if (pool->status != GN_OK) {
+        return false;
+    }
+    pool->nodes[re].flags |= found ? RE_ASKED | RE_LOOPS : RE_ASKED;
+    return found;
+}
+
+GN_INLINE bool loops(gn_grammar *g, gn_re re)
+{
+    uint8_t flags = g->b->pool->nodes[re].flags;
+    return (flags & RE_ASKED) != 0 ? (flags & RE_LOOPS) != 0 : ask_loops(g, re);
+}
+
 /* Walk what is below `top` from state `re`; nodes where it may end go to `ends`. */
 static bool walk_below(gn_grammar *g, uint32_t top, gn_re re, uint32_t *mask, pairs *ends)
 {
@@ -51,10 +129,25 @@ static bool walk_below(gn_grammar *g, uint32_t top, gn_re re, uint32_t *mask, pa
     if (rows[nodes[top].depth] == NULL) {
         return false;
     }
+    /* loop_at: the state at a depth where it loops and a character begins. What is plain below is allowed, whole. */
+    gn_re *loop_at = g->loop_at;
+    bool whole = (nodes[top].flags & GN_VOCAB_WHOLE) != 0 && loops(g, re);
+    loop_at[nodes[top].depth] = whole ? re : GN_RE_NONE;
+    gn_re given = top == 0 && whole ? re : GN_RE_NONE;
+    for (size_t w = 0; given != GN_RE_NONE && w < x->words; w++) {
+        mask[w] |= x->plain[w];
+    }
     for (uint32_t i = top + 1; i < end;) {
         const gn_vocab_node *n = &nodes[i];
         gn_re next = rows[n->depth - 1][n->byte];
         g->steps++;
+        if ((n->flags & GN_VOCAB_PLAIN) != 0 && loop_at[n->depth - 1] != GN_RE_NONE) {
+            if (loop_at[n->depth - 1] != given || (n->flags & GN_VOCAB_KNOWN) == 0) {
+                gn_vocab_set_below(x, i, mask);
+            }
+            i = n->end;
+            continue;
+        }
         if (next == GN_RE_NONE) {
             i = n->end;
             continue;
@@ -83,6 +176,7 @@ static bool walk_below(gn_grammar *g, uint32_t top, gn_re re, uint32_t *mask, pa
                 return false;
             }
         }
+        loop_at[n->depth] = (n->flags & GN_VOCAB_WHOLE) != 0 && loops(g, next) ? next : GN_RE_NONE;
     }
     return !too_long(g);
 }
@@ -290,12 +384,12 @@ const uint32_t *gn_grammar_au_mask(gn_grammar *g, uint32_t state)
     if (g->states[state].mask != NULL) {
         return g->states[state].mask;
     }
-    if (g->rows == NULL) {
-        g->rows = gn_calloc((size_t)g->index->max_depth + 1, sizeof *g->rows);
-        if (g->rows == NULL) {
-            (void)gn_grammar_au_fail(g, GN_E_NOMEM, "out of memory");
-            return NULL;
-        }
+    size_t depths = (size_t)g->index->max_depth + 1;
+    g->rows = g->rows != NULL ? g->rows : gn_calloc(depths, sizeof *g->rows);
+    g->loop_at = g->loop_at != NULL ? g->loop_at : gn_calloc(depths, sizeof *g->loop_at);
+    if (g->rows == NULL || g->loop_at == NULL) {
+        (void)gn_grammar_au_fail(g, GN_E_NOMEM, "out of memory");
+        return NULL;
     }
     uint32_t *mask = gn_calloc(g->index->words + 1, sizeof *mask);
     if (mask == NULL) {

@@ -22,7 +22,9 @@ typedef enum re_kind {
 
 #define RE_NULLABLE  1u
 #define RE_TAGGED    2u
-#define RE_ROW_CLEAN 4u /* the row has no dead successors */
+#define RE_ROW_CLEAN 4u  /* the row has no dead successors */
+#define RE_ASKED     8u  /* RE_LOOPS is known */
+#define RE_LOOPS     16u /* every plain character leads back here (mask.c) */
 
 #define RE_UNKNOWN   (UINT32_MAX - 1) /* min_len not yet found */
 #define RE_LIT_MAX   64u

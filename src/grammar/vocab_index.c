@@ -100,6 +100,112 @@ static void write_nodes(gn_vocab_index *x, const entry *e, size_t n, uint32_t *o
     }
 }
 
+/* UTF-8 byte by byte (RFC 3629): where a character stands after a byte. */
+enum { IN_WHOLE, IN_1, IN_2, IN_3, IN_E0, IN_ED, IN_F0, IN_F4, IN_NONE };
+
+static uint8_t utf8_next(uint8_t at, uint8_t byte)
+{
+    bool tail = byte >= 0x80 && byte < 0xc0;
+    switch (at) {
+    case IN_WHOLE:
+        if (byte < 0x80) {
+            return gn_vocab_is_plain(byte) ? IN_WHOLE : IN_NONE;
+        }
+        return byte < 0xc2    ? IN_NONE
+               : byte < 0xe0  ? IN_1
+               : byte == 0xe0 ? IN_E0
+               : byte == 0xed ? IN_ED
+               : byte < 0xf0  ? IN_2
+               : byte == 0xf0 ? IN_F0
+               : byte < 0xf4  ? IN_3
+               : byte == 0xf4 ? IN_F4
+                              : IN_NONE;
+    case IN_1: return tail ? IN_WHOLE : IN_NONE;
+    case IN_2: return tail ? IN_1 : IN_NONE;
+    case IN_3: return tail ? IN_2 : IN_NONE;
+    case IN_E0: return tail && byte >= 0xa0 ? IN_1 : IN_NONE;
+    case IN_ED: return tail && byte < 0xa0 ? IN_1 : IN_NONE;
+    case IN_F0: return tail && byte >= 0x90 ? IN_2 : IN_NONE;
+    case IN_F4: return tail && byte < 0x90 ? IN_2 : IN_NONE;
+    default: return IN_NONE;
+    }
+}
+
+static gn_status list_tokens(gn_vocab_index *x)
+{
+    x->order = gn_alloc_array(x->n + 1, sizeof *x->order);
+    if (x->order == NULL) {
+        return gn_alloc_failed();
+    }
+    for (uint32_t i = 0; i < x->n_nodes; i++) {
+        x->nodes[i].first = x->n_order;
+        for (int32_t t = x->nodes[i].token; t >= 0; t = x->next_same[t]) {
+            x->order[x->n_order++] = t;
+        }
+    }
+    return GN_OK;
+}
+
+/* Mark subtrees of plain characters. A control character in the middle of a token is no plain one, but a new character
+ * may begin behind it: such nodes are whole too. */
+static void mark_bytes(gn_vocab_index *x, uint8_t *at)
+{
+    at[0] = IN_WHOLE;
+    x->nodes[0].flags = GN_VOCAB_WHOLE;
+    for (uint32_t i = 1; i < x->n_nodes; i++) {
+        gn_vocab_node *n = &x->nodes[i];
+        uint8_t before = at[n->depth - 1];
+        bool other = before == IN_WHOLE && n->byte < 0x80 && !gn_vocab_is_plain(n->byte);
+        at[n->depth] = other ? IN_WHOLE : utf8_next(before, n->byte);
+        n->flags = at[n->depth] == IN_WHOLE ? GN_VOCAB_WHOLE : 0;
+        n->flags |= at[n->depth] != IN_NONE && !other ? GN_VOCAB_PLAIN : 0;
+    }
+}
+
+/* Tokens of plain subtrees below plain characters alone; then PLAIN is of the whole subtree. */
+static void mark_subtrees(gn_vocab_index *x, uint8_t *path)
+{
+    path[0] = 1; /* the bytes up to a depth are plain characters, the last perhaps not whole */
+    for (uint32_t i = 1; i < x->n_nodes; i++) {
+        gn_vocab_node *n = &x->nodes[i];
+        path[n->depth] = path[n->depth - 1] != 0 && (n->flags & GN_VOCAB_PLAIN) != 0;
+        n->flags |= path[n->depth] != 0 ? GN_VOCAB_KNOWN : 0;
+    }
+    for (uint32_t i = x->n_nodes; i-- > 1;) { /* children come behind their parent */
+        gn_vocab_node *n = &x->nodes[i];
+        bool plain =
+            (n->flags & GN_VOCAB_PLAIN) != 0 && (n->token < 0 || (n->flags & GN_VOCAB_WHOLE) != 0);
+        for (uint32_t c = i + 1; c < n->end && plain; c = x->nodes[c].end) {
+            plain = (x->nodes[c].flags & GN_VOCAB_PLAIN) != 0;
+        }
+        if (!plain) {
+            n->flags &= GN_VOCAB_WHOLE;
+        }
+    }
+    for (uint32_t i = 1; i < x->n_nodes;) {
+        bool known = (x->nodes[i].flags & GN_VOCAB_KNOWN) != 0;
+        if (known) {
+            gn_vocab_set_below(x, i, x->plain);
+        }
+        i = known ? x->nodes[i].end : i + 1;
+    }
+}
+
+/* Mark subtrees of plain characters. A control character in the middle of a token is no plain one, but a new character
+ * may begin behind it: such nodes are whole too. */
+static gn_status mark_plain(gn_vocab_index *x)
+{
+    uint8_t *by_depth = gn_calloc((size_t)x->max_depth + 1, 1);
+    x->plain = gn_calloc(x->words + 1, sizeof *x->plain);
+    gn_status status = by_depth != NULL && x->plain != NULL ? GN_OK : gn_alloc_failed();
+    if (status == GN_OK) {
+        mark_bytes(x, by_depth);
+        mark_subtrees(x, by_depth);
+    }
+    gn_free(by_depth);
+    return status;
+}
+
 static gn_status build_trie(gn_vocab_index *x)
 {
     entry *list = gn_alloc_array(x->n + 1, sizeof *list);
@@ -146,6 +252,12 @@ gn_status gn_grammar_vocab_create(const gn_vocab_token *tokens, size_t n, gn_voc
     gn_status status = copy_tokens(x, tokens, n);
     if (status == GN_OK) {
         status = build_trie(x);
+    }
+    if (status == GN_OK) {
+        status = list_tokens(x);
+    }
+    if (status == GN_OK) {
+        status = mark_plain(x);
     }
     if (status != GN_OK) {
         gn_grammar_vocab_destroy(x);
@@ -195,6 +307,8 @@ void gn_grammar_vocab_destroy(gn_vocab_index *x)
     gn_free(x->walks);
     gn_free(x->nodes);
     gn_free(x->end_mask);
+    gn_free(x->plain);
+    gn_free(x->order);
     gn_free(x->next_same);
     gn_free(x->start);
     gn_free(x->text);
