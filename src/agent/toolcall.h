@@ -28,7 +28,9 @@ typedef struct gn_tool_format {
     bool many;           /* more than one call may stand in an answer */
     const char *open, *between, *close;
     const char *arguments; /* the name of that member */
-    bool told;             /* the template does not know tools: a system message tells the model */
+    uint32_t
+        id_len; /* ids of calls have so many letters and digits, or the template refuses; 0: any */
+    bool told;  /* the template does not know tools: a system message tells the model */
 } gn_tool_format;
 
 /* The format of a model by its chat template (NULL: it has none). Static storage. */

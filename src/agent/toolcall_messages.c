@@ -42,8 +42,29 @@ static json_t *arguments_of(const json_t *function)
     return value;
 }
 
+/* The id as the template takes it: as it is, or letters and digits made of it, the same for the same id. */
+static json_t *fixed_id(const gn_tool_format *format, const json_t *id)
+{
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+    const char *s = json_is_string(id) ? json_string_value(id) : "call_0";
+    size_t len = json_is_string(id) ? json_string_length(id) : strlen(s);
+    if (format->id_len == 0 || (len == format->id_len && strspn(s, digits) == len)) {
+        return json_stringn(s, len);
+    }
+    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+    for (size_t i = 0; i < len; i++) {
+        hash = (hash ^ (unsigned char)s[i]) * 0x100000001b3u;
+    }
+    char out[32];
+    for (uint32_t i = 0; i < format->id_len && i < sizeof out; i++) {
+        out[i] = digits[hash % (sizeof digits - 1)];
+        hash /= sizeof digits - 1;
+    }
+    return json_stringn(out, format->id_len);
+}
+
 /* A call with its arguments as an object, or NULL where it is malformed. */
-static json_t *good_call(const json_t *call)
+static json_t *good_call(const gn_tool_format *format, const json_t *call)
 {
     const json_t *function = json_object_get(call, "function");
     const json_t *name = json_object_get(function, "name");
@@ -51,11 +72,10 @@ static json_t *good_call(const json_t *call)
     if (arguments == NULL) {
         return NULL;
     }
-    const json_t *id = json_object_get(call, "id");
-    return json_pack(
-        "{s:s%, s:s, s:{s:s%, s:o}}", "id", json_is_string(id) ? json_string_value(id) : "call_0",
-        json_is_string(id) ? json_string_length(id) : (size_t)6, "type", "function", "function",
-        "name", json_string_value(name), json_string_length(name), "arguments", arguments);
+    return json_pack("{s:o, s:s, s:{s:s%, s:o}}", "id",
+                     fixed_id(format, json_object_get(call, "id")), "type", "function", "function",
+                     "name", json_string_value(name), json_string_length(name), "arguments",
+                     arguments);
 }
 
 static int append_json(json_t *message, const json_t *value)
@@ -90,7 +110,7 @@ static int fix_calls(const gn_tool_format *format, json_t *message)
     const json_t *call = NULL;
     json_array_foreach(calls, i, call)
     {
-        json_t *fixed = good_call(call);
+        json_t *fixed = good_call(format, call);
         if (result == 0 && fixed == NULL) {
             result = append_json(message, call);
         } else if (result == 0 && format->told) {
@@ -144,7 +164,11 @@ static int fix_result(const gn_tool_format *format, const json_t *messages, json
     const json_t *id = json_object_get(message, "tool_call_id");
     const json_t *name =
         json_object_get(message, "name") == NULL && id != NULL ? name_of_call(messages, id) : NULL;
-    return json_is_string(name) ? json_object_set(message, "name", (json_t *)(uintptr_t)name) : 0;
+    if (json_is_string(name) && json_object_set(message, "name", (json_t *)(uintptr_t)name) != 0) {
+        return -1;
+    }
+    return format->id_len > 0 ? json_object_set_new(message, "tool_call_id", fixed_id(format, id))
+                              : 0;
 }
 
 /* --- telling a model what it can call --- */

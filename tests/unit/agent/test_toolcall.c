@@ -195,10 +195,38 @@ static void test_messages(void **state)
         "{\"role\":\"user\",\"content\":\"<tool_response>\\n9\\n</tool_response>\"}]");
 }
 
+/* Mistral's templates take ids of nine letters and digits alone; a call and its result keep the same. */
+static void test_short_ids(void **state)
+{
+    (void)state;
+    const gn_tool_format *format = gn_toolcall_format("[TOOL_CALLS] tools");
+    json_t *in = json_loads(
+        "[{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"call_0123456789\",\"function\":{"
+        "\"name\":\"f\",\"arguments\":\"{}\"}},{\"id\":\"abcdef012\",\"function\":{\"name\":"
+        "\"f\"}}]},{\"role\":\"tool\",\"tool_call_id\":\"call_0123456789\",\"content\":\"9\"},"
+        "{\"role\":\"tool\",\"tool_call_id\":\"abcdef012\",\"content\":\"9\"}]",
+        0, NULL);
+    json_t *out = gn_toolcall_messages(format, in, NULL);
+    assert_non_null(out);
+    const json_t *calls = json_object_get(json_array_get(out, 0), "tool_calls");
+    for (size_t i = 0; i < 2; i++) {
+        const char *call = json_string_value(json_object_get(json_array_get(calls, i), "id"));
+        const json_t *result = json_array_get(out, 1 + i);
+        assert_int_equal(strspn(call, "0123456789abcdefghijklmnopqrstuvwxyz"), 9);
+        assert_int_equal(strlen(call), 9);
+        assert_string_equal(call, json_string_value(json_object_get(result, "tool_call_id")));
+    }
+    assert_string_equal(json_string_value(json_object_get(json_array_get(calls, 1), "id")),
+                        "abcdef012");
+    json_decref(out);
+    json_decref(in);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formats), cmocka_unit_test(test_reader),
-        cmocka_unit_test(test_grammar_refusals), cmocka_unit_test(test_messages)};
+        cmocka_unit_test(test_grammar_refusals), cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_short_ids)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
