@@ -368,109 +368,6 @@ static void metrics(gn_call *call)
     gn_serve_reply(call, 200, "text/plain; version=0.0.4; charset=utf-8", &body);
 }
 
-/* --- /openapi.json: made from the rows of the routes --- */
-
-static void put_response(gn_json_out *json, const char *status, const char *text)
-{
-    gn_base_put_object(json, status);
-    gn_base_put_str(json, "description", text);
-    gn_base_put_end(json);
-}
-
-static void put_parameter(gn_json_out *json, const char *path)
-{
-    const char *open = strchr(path, '{');
-    if (open == NULL) {
-        return;
-    }
-    gn_base_put_array(json, "parameters");
-    gn_base_put_object(json, NULL);
-    gn_base_put_strn(json, "name", open + 1, strlen(open) - 2);
-    gn_base_put_str(json, "in", "path");
-    gn_base_put_bool(json, "required", true);
-    gn_base_put_object(json, "schema");
-    gn_base_put_str(json, "type", "string");
-    gn_base_put_end(json);
-    gn_base_put_end(json);
-    gn_base_put_end(json);
-}
-
-static void put_operation(gn_json_out *json, const gn_route *row)
-{
-    const char *key = strcmp(row->method, "GET") == 0    ? "get"
-                      : strcmp(row->method, "POST") == 0 ? "post"
-                                                         : "delete";
-    gn_base_put_object(json, key);
-    gn_base_put_str(json, "summary", row->summary);
-    put_parameter(json, row->path);
-    if (strcmp(row->method, "POST") == 0) {
-        const char *schema = row->body != NULL ? row->body : "{\"type\":\"object\"}";
-        gn_base_put_object(json, "requestBody");
-        gn_base_put_bool(json, "required", true);
-        gn_base_put_object(json, "content");
-        gn_base_put_object(json, "application/json");
-        gn_base_put_raw(json, "schema", schema, strlen(schema));
-        gn_base_put_end(json);
-        gn_base_put_end(json);
-        gn_base_put_end(json);
-    }
-    gn_base_put_object(json, "responses");
-    put_response(json, "200", "The answer; a stream of events where the request asks for one.");
-    put_response(json, "400", "A field is wrong, or the prompt does not fit the context.");
-    if (row->access != GN_ACCESS_OPEN) {
-        put_response(json, "401", "No API key, or one that is not known.");
-    }
-    put_response(json, "403", "The key lacks a right, or the host or origin is not allowed.");
-    put_response(json, "404", "No such model or thing.");
-    put_response(json, "405", "The address knows other methods.");
-    put_response(json, "413", "The body is too large.");
-    put_response(json, "429", "A limit is used up, or the queue is full: Retry-After.");
-    put_response(json, "503", "Loading or stopping: Retry-After.");
-    gn_base_put_end(json);
-    gn_base_put_end(json);
-}
-
-static bool seen_before(unsigned i, const char *path)
-{
-    for (unsigned j = 0; j < i; j++) {
-        if (strcmp(gn_serve_route_at(j)->path, path) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void openapi(gn_call *call)
-{
-    gn_buf body = {0};
-    gn_json_out json;
-    gn_base_json_out(&json, &body);
-    gn_base_put_object(&json, NULL);
-    gn_base_put_str(&json, "openapi", "3.1.0");
-    gn_base_put_object(&json, "info");
-    gn_base_put_str(&json, "title", "Ganglion");
-    gn_base_put_str(&json, "version", gn_version());
-    gn_base_put_end(&json);
-    gn_base_put_object(&json, "paths");
-    const gn_route *row;
-    for (unsigned i = 0; (row = gn_serve_route_at(i)) != NULL; i++) {
-        if (seen_before(i, row->path)) {
-            continue;
-        }
-        gn_base_put_object(&json, row->path);
-        const gn_route *other;
-        for (unsigned j = i; (other = gn_serve_route_at(j)) != NULL; j++) {
-            if (strcmp(other->path, row->path) == 0) {
-                put_operation(&json, other);
-            }
-        }
-        gn_base_put_end(&json);
-    }
-    gn_base_put_end(&json);
-    gn_base_put_end(&json);
-    reply_json(call, 200, &json);
-}
-
 const gn_route gn_serve_routes_operate[] = {
     {.method = "GET",
      .path = "/health",
@@ -505,7 +402,7 @@ const gn_route gn_serve_routes_operate[] = {
     {.method = "GET",
      .path = "/openapi.json",
      .access = GN_ACCESS_OPEN,
-     .handler = openapi,
+     .handler = gn_serve_openapi,
      .summary = "This list"},
     {.method = NULL},
 };

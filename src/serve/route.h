@@ -18,8 +18,6 @@ typedef struct gn_route {
     gn_route_access access;
     void (*handler)(gn_call *call);
     const char *summary; /* one line for /openapi.json and the documentation */
-    const char
-        *body; /* JSON Schema of the request's body; NULL: it has none, or any object will do */
 } gn_route;
 
 /* Each part of the server has a table, ended by a row without a method. */

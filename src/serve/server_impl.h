@@ -144,6 +144,10 @@ void gn_serve_http_stop(gn_server *server);
 /* All rows of all tables, one after the other; NULL behind the last. */
 const gn_route *gn_serve_route_at(unsigned i);
 
+/* --- openapi.c --- */
+
+void gn_serve_openapi(gn_call *call);
+
 /* --- models.c --- */
 
 GN_MUST_USE gn_status gn_serve_models_init(gn_server *server);
