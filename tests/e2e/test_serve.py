@@ -145,7 +145,7 @@ def test_formats(server):
                   {"guided_json": schema}, {"json_schema": schema}, {"structured_outputs": {"json": schema}}):
         _, answer = server.post("/v1/chat/completions", {"messages": HI, "max_tokens": 60, "temperature": 1.5, **extra})
         value = json.loads(answer["choices"][0]["message"]["content"])
-        assert set(value) == {"a", "b"} and isinstance(value["a"], int) and value["b"] in "xy"
+        assert set(value) == {"a", "b"} and value["a"] == int(value["a"]) and value["b"] in "xy"
     for extra in ({"guided_choice": ["yes", "no"]}, {"guided_regex": "yes|no"}, {"grammar": 'root ::= "yes" | "no"'},
                   {"structured_outputs": {"choice": ["yes", "no"]}}):
         _, answer = server.post("/v1/chat/completions", {"messages": HI, "max_tokens": 60, **extra})
