@@ -1,6 +1,7 @@
 """The official OpenAI client, and langchain-openai and litellm where they are installed, with no special case for this server."""
 import json
 import math
+import os
 
 import numpy
 import openai
@@ -136,6 +137,7 @@ def test_langchain(server):
 
 
 def test_litellm(server):
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it would ask for prices otherwise
     litellm = pytest.importorskip("litellm")
     answer = litellm.completion(model="openai/chat", api_base=f"{server.url}/v1", api_key="none", messages=HI, max_tokens=5)
     assert answer.choices[0].message.content is not None

@@ -331,22 +331,22 @@ def test_start_that_is_refused(tmp_path):
 
 
 def test_a_request_ends_before_the_server_does():
-    with Served("-m", MODEL) as s:
+    with Served("-m", MODEL, "--drain", 300) as s:
         connection = s.connect()
         connection.request("POST", "/v1/chat/completions", json.dumps(
-            {"messages": HI, "max_tokens": 150, "ignore_eos": True}))
+            {"messages": HI, "max_tokens": 500, "ignore_eos": True}))
         wait_for(lambda: s.get("/slots")[1])
         s.process.send_signal(signal.SIGTERM)
         wait_for(lambda: s.ask("GET", "/health/ready")[0] == 503)
         assert s.post("/v1/chat/completions", {"messages": HI})[0] == 503
         answer = connection.getresponse()
-        assert answer.status == 200 and json.loads(answer.read())["usage"]["completion_tokens"] == 150
+        assert answer.status == 200 and json.loads(answer.read())["usage"]["completion_tokens"] == 500
         connection.close()
-        assert s.stop() == 0
+        assert s.stop(timeout=400) == 0
 
 
 def test_slow_and_large(tmp_path):
-    with Served("-m", MODEL, "--idle-ms", 1000, "--upload-ms", 1000, "--max-body", "64K", "--max-connections", 40) as s:
+    with Served("-m", MODEL, "--idle-ms", 4000, "--upload-ms", 4000, "--max-body", "64K", "--max-connections", 40) as s:
         slow = [socket.create_connection((s.host, s.port)) for _ in range(5)]
         for i, sock in enumerate(slow):
             sock.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n" +
